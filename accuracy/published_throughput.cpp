@@ -12,8 +12,8 @@
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
 #include "core/settings/settings_table.hpp"
-#include "sim/predict/predict.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/predict/predict.hpp"
 
 namespace foreshard::accuracy {
 namespace {

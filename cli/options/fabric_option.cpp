@@ -2,12 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <string_view>
 #include <vector>
 
 namespace foreshard::cli {
 namespace {
+
+struct FabricKind {
+  std::string_view name;
+  std::size_t levels = 0;  ///< at most
+};
+constexpr std::array kFabrics{FabricKind{"flat", 0}, FabricKind{"fat-tree", 2}, FabricKind{"rail", 1},
+                              FabricKind{"dragonfly", 1}};
 
 /// "NODES[:OVER]".
 struct Level {
@@ -54,9 +63,14 @@ Result<void> set_fabric(const std::string& text, sim::Network& network) {
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
-  const std::size_t most = kind == "flat" ? 0 : kind == "fat-tree" ? 2 : kind == "rail" || kind == "dragonfly" ? 1 : 9;
-  if (most == 9) return tl::unexpected(wrong(text, fmt::format("there is no fabric '{}'", kind)));
-  if (levels.size() > most) return tl::unexpected(wrong(text, fmt::format("{} has at most {} levels", kind, most)));
+  const auto fabric =
+      std::find_if(kFabrics.begin(), kFabrics.end(), [&](const FabricKind& f) { return f.name == kind; });
+  if (fabric == kFabrics.end()) return tl::unexpected(wrong(text, fmt::format("there is no fabric '{}'", kind)));
+  const std::size_t most = fabric->levels;
+  if (levels.size() > most)
+    return tl::unexpected(wrong(
+        text, most == 0 ? fmt::format("{} has no levels", kind)
+                        : fmt::format("{} has {} level{}, not {}", kind, most, most == 1 ? "" : "s", levels.size())));
   if (levels.empty() && most > 0) return tl::unexpected(wrong(text, "how many nodes?"));
   if (levels.size() == 2 && (levels[1].nodes <= levels[0].nodes || levels[1].nodes % levels[0].nodes != 0))
     return tl::unexpected(wrong(text, "a pod is made of several whole leaves"));

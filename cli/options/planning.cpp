@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/settings/settings_table.hpp"
+#include "sim/parallel/for_each.hpp"
 
 namespace foreshard::cli {
 
@@ -26,6 +27,7 @@ Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<By
   sim::PredictRequest request{planned.settings, memory_limit};
   request.differences = std::move(differences);
   request.cuda_graph = true;
+  request.threads = sim::hardware_threads();
   request.trials = std::move(trials);
   auto p = sim::predict(*planned.workload, planned.machine, request);
   if (!p) return p;

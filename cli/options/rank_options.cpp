@@ -4,12 +4,14 @@
 
 #include <charconv>
 #include <map>
+#include <memory>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "core/base/units.hpp"
-#include "sim/predict/recorded_jitter.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/predict/recorded_jitter.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::cli {
@@ -141,6 +143,7 @@ Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Plan
     difference.rank = given.rank;
     return difference;
   };
+  std::set<std::pair<std::string_view, std::uint32_t>> said;
   for (const auto& [option, texts, factor] : {std::tuple{"--slow-gpu", &slow_gpu_, &sim::RankDifference::kernels},
                                               std::tuple{"--slow-host", &slow_host_, &sim::RankDifference::host}})
     for (const std::string& text : *texts) {
@@ -148,7 +151,7 @@ Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Plan
       FORESHARD_TRY(given);
       const auto value = parse_factor(option, given->value);
       FORESHARD_TRY(value);
-      FORESHARD_TRY(once(option, *given, of(*given).*factor != 1));
+      FORESHARD_TRY(once(option, *given, !said.insert({option, given->rank}).second));
       of(*given).*factor = *value;
     }
   for (const std::string& text : source_) {
@@ -207,6 +210,9 @@ Result<std::optional<sim::TrialsRequest>> RankOptions::trials(const SourceOption
                   "as in --jitter kernels=lognormal:2%,gpus=normal:1%");
     return std::nullopt;
   }
+  if (!planned.workload->has_timing)
+    return fail(ErrorKind::usage, "SOURCE has no times for --jitter to draw around", from.source.text,
+                "import it with its profiler trace");
   if (!dead_.empty()) return fail(ErrorKind::usage, "a job in which a rank dies has no step for --jitter to draw");
   sim::TrialsRequest out;
   auto jitter = *jitter_ == "recorded" ? recorded(from, planned, console) : sim::parse_jitter(*jitter_);
@@ -217,11 +223,9 @@ Result<std::optional<sim::TrialsRequest>> RankOptions::trials(const SourceOption
   constexpr std::uint32_t kMaxTrials = 1'000'000;
   if (out.trials == 0 || out.trials > kMaxTrials)
     return fail(ErrorKind::usage, fmt::format("--trials {} is not from 1 to {}", out.trials, kMaxTrials));
-  const unsigned threads = sim::trial_threads(planned.settings.world(), sim::hardware_threads());
-  out.for_each = [&console, threads](std::size_t count, const std::function<void(std::size_t)>& work) {
-    Progress progress(console, "simulating trials");
-    sim::for_each(count, threads, work, [&](std::size_t done) { progress.at(done, count); });
-  };
+  out.threads = sim::hardware_threads();
+  out.progress = [progress = std::make_shared<Progress>(console, "simulating trials"),
+                  count = out.trials](std::size_t done) { progress->at(done, count); };
   return out;
 }
 

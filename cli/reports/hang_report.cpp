@@ -52,15 +52,16 @@ std::vector<std::string> hang_lines(const sim::Hang& hang) {
     dead += fmt::format("{}rank {} issues nothing from step {} on", dead.empty() ? "" : ", ", one.rank, one.step);
   const double seconds = (hang.end - hang.begin).ms() / 1e3;
   if (!dead.empty()) dead += ", and ";
-  return {fmt::format("hangs: {}{} of {} ranks wait for {} for ever", dead, waiting_ranks(hang), hang.world,
-                      hang.dead.empty()       ? "one another"
-                      : hang.dead.size() == 1 ? "it"
-                                              : "them"),
-          fmt::format("PyTorch ends the job {:.1f} s behind its last whole step: {:.0f} minutes after the first "
-                      "collective that never ends was issued (ProcessGroupNCCL's timeout), and {:.0f} s for the flight "
-                      "recorder; {:.2f} GPU hours of {} GPUs are lost, and what was not in a checkpoint",
-                      seconds, sim::kNcclTimeout.ms() / 6e4, sim::kNcclDumpWait.ms() / 1e3, hang.gpu_seconds() / 3600,
-                      hang.world)};
+  return {
+      fmt::format("hangs: {}{} of {} ranks wait for {} for ever", dead, waiting_ranks(hang), hang.world,
+                  hang.dead.empty()       ? "one another"
+                  : hang.dead.size() == 1 ? "it"
+                                          : "them"),
+      fmt::format("PyTorch ends the job {:.1f} s behind {}: {:.0f} minutes after the first "
+                  "collective that never ends was issued (ProcessGroupNCCL's timeout), and {:.0f} s for the flight "
+                  "recorder; {:.2f} GPU hours of {} GPUs are lost, and what was not in a checkpoint",
+                  seconds, hang.steps > 0 ? "its last whole step" : "its begin, with no whole step",
+                  sim::kNcclTimeout.ms() / 6e4, sim::kNcclDumpWait.ms() / 1e3, hang.gpu_seconds() / 3600, hang.world)};
 }
 
 Json hang_json(const sim::Hang& hang) {

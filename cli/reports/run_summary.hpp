@@ -35,8 +35,8 @@ struct RunSummary {
   std::vector<std::pair<std::string, double>> phases_ms;  ///< host time of that step's phases, in order
   std::string machine;                ///< its profile's name, or a recording's GPU; empty: not known
   std::optional<Bytes> memory_limit;  ///< of a plan, where it is not the machine's memory
-  std::string ranks;   ///< of a plan: how its ranks differ, as the plan said it; empty: all alike
-  std::string fabric;  ///< of a plan: --fabric; empty: the machine's
+  std::string ranks;                  ///< of a plan: how its ranks differ, as the plan said it; empty: all alike
+  std::string fabric;                 ///< of a plan: --fabric; empty: the machine's
   std::string failure;                ///< of a plan that failed: what it did (plan_failure()), and where
 };
 

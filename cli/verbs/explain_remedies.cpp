@@ -12,8 +12,8 @@
 #include "core/base/units.hpp"
 #include "sim/machine/address_space.hpp"
 #include "sim/machine/profile.hpp"
-#include "sim/predict/predict.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/predict/predict.hpp"
 #include "traces/workload_source/workload_source.hpp"
 
 namespace foreshard::cli {

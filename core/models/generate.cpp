@@ -239,7 +239,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   if (*workload.settings.batch == 0 || *workload.settings.seq == 0)
     return fail(ErrorKind::usage, "batch and seq must be at least 1");
   if (model.family == ModelFamily::mlp && *workload.settings.seq != model.default_seq)
-    return fail(ErrorKind::usage, "seq changes nothing: the inputs of an mlp have no sequence", {}, "leave it out");
+    return fail(ErrorKind::usage, "the inputs of an mlp have no sequence: seq is 1", {}, "leave out --seq");
   if (settings.units_per_group == 0) return fail(ErrorKind::usage, "units_per_group must be at least 1");
   const BatchSize size{*workload.settings.batch, *workload.settings.seq};
   FORESHARD_TRY(model::check_limits(sized, size.batch, size.seq));

@@ -33,6 +33,7 @@ struct CollectiveRequest {
   /// lie side by side, the slowest.
   std::optional<std::uint32_t> first_rank = {};
   std::uint32_t rank_stride = 1;  ///< from one member to the next
+  std::uint32_t node_ranks = 0;   ///< GPUs of a node that the run uses; 0: all of the machine's
   auto operator<=>(const CollectiveRequest&) const = default;
 };
 

@@ -26,6 +26,7 @@ struct Group {
   /// Its lowest rank, of this machine's; none: whichever of the groups side by side is the slowest.
   std::optional<std::uint32_t> first_rank = {};
   std::uint32_t rank_stride = 1;  ///< from one member to the next
+  std::uint32_t node_ranks = 0;   ///< GPUs of a node that the run uses; 0: all of the machine's
 
   [[nodiscard]] bool one_node() const { return nodes <= 1; }
   [[nodiscard]] bool gathers() const { return kind == CollectiveKind::all_gather; }
@@ -48,7 +49,8 @@ struct Group {
           std::max<double>(request.node_stride, 1),
           static_cast<double>(request.all_nodes),
           request.first_rank,
-          std::max(request.rank_stride, 1U)};
+          std::max(request.rank_stride, 1U),
+          request.node_ranks};
 }
 
 struct Estimate {

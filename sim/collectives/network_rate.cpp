@@ -20,18 +20,25 @@ std::vector<Placement> side_by_side(const Group& group) {
   return out;
 }
 
+/// GPUs of a node that the run uses.
+std::uint32_t node_ranks(const MachineProfile& machine, const Group& group) {
+  return group.node_ranks > 0 ? group.node_ranks : machine.links.gpus;
+}
+
 /// Rails on which a group's members are: they lie `rank_stride` apart on each node. Healthy rails are alike.
 std::vector<std::uint32_t> rails_of(const MachineProfile& machine, const Group& group) {
   if (machine.network.slow_adapters.empty()) return {0};
   std::vector<std::uint32_t> rails;
-  const std::uint32_t gpus = machine.links.gpus;
+  const std::uint32_t ranks = node_ranks(machine, group);
   const std::uint32_t stride = group.first_rank ? std::max(1U, group.rank_stride) : 1;
-  const auto count = group.first_rank ? static_cast<std::uint32_t>(group.per_node) : gpus;
-  for (std::uint32_t i = 0; i < count; ++i) rails.push_back((group.first_rank.value_or(0) + i * stride) % gpus);
+  const auto count = group.first_rank ? static_cast<std::uint32_t>(group.per_node) : ranks;
+  for (std::uint32_t i = 0; i < count; ++i) rails.push_back((group.first_rank.value_or(0) + i * stride) % ranks);
   return rails;
 }
 
-NetworkRate on_rail(const MachineProfile& machine, const Group& group, NodePattern pattern, std::uint32_t rail) {
+/// Of all groups side by side, by first node.
+std::map<std::uint32_t, NetworkRate> on_rail(const MachineProfile& machine, const Group& group, NodePattern pattern,
+                                             std::uint32_t rail) {
   const std::vector<Placement> groups = side_by_side(group);
   const std::uint32_t nodes = groups.back().node(groups.back().count - 1) + 1;
   const Fabric fabric(machine.network, machine.links.gpus, nodes, rail);
@@ -39,24 +46,34 @@ NetworkRate on_rail(const MachineProfile& machine, const Group& group, NodePatte
   std::vector<Flow> flows;
   for (const Placement& one : groups) traffics.push_back(traffic(fabric, one, pattern));
   for (const Traffic& one : traffics) flows.push_back({one.shares, 1});
-  std::vector<double> capacity, asked(fabric.links().size());
+  std::vector<double> capacity;
   for (const Link& link : fabric.links()) capacity.push_back(link.capacity);
   const std::vector<double> rates = max_min_rates(capacity, flows);
-  NetworkRate out;
-  for (const Traffic& one : traffics) {
-    out.levels = std::max(out.levels, one.levels);
-    for (const LinkShare& share : one.shares) asked[share.link] += share.share;
-  }
-  for (std::size_t l = 0; l < asked.size(); ++l) out.busiest = std::max(out.busiest, asked[l] / capacity[l]);
-  out.rate = *std::min_element(rates.begin(), rates.end());
-  if (!group.first_rank) return out;
-  const std::uint32_t first_node = *group.first_rank / machine.links.gpus;
+  std::map<std::uint32_t, NetworkRate> out;
   for (std::size_t i = 0; i < groups.size(); ++i)
-    if (groups[i].first == first_node) {
-      out.rate = rates[i];
-      out.levels = traffics[i].levels;
-    }
+    out[groups[i].first] = {rates[i], traffics[i].levels, traffics[i].longest_step};
   return out;
+}
+
+NetworkRate slower(const NetworkRate& a, const NetworkRate& b) {
+  return {std::min(a.rate, b.rate), std::max(a.levels, b.levels), std::max(a.step, b.step)};
+}
+
+/// The group at `first_rank`; where none begins on its node (groups that do not fill whole nodes), or none is named,
+/// the slowest.
+NetworkRate of_group(const MachineProfile& machine, const Group& group,
+                     const std::map<std::uint32_t, NetworkRate>& rates) {
+  if (group.first_rank)
+    if (const auto found = rates.find(*group.first_rank / node_ranks(machine, group)); found != rates.end())
+      return found->second;
+  NetworkRate out;
+  for (const auto& [node, rate] : rates) out = slower(out, rate);
+  return out;
+}
+
+bool alike(const MachineProfile& machine, const Group& group) {
+  const Network& network = machine.network;
+  return group.one_node() || (network.leaf_nodes == 0 && network.group_nodes == 0 && network.slow_adapters.empty());
 }
 
 }  // namespace
@@ -68,14 +85,10 @@ double rail_bandwidth(const MachineProfile& machine) {
 }
 
 NetworkRate network_rate(const MachineProfile& machine, const Group& group, NodePattern pattern) {
-  const Network& network = machine.network;
-  if (group.one_node()) return {};
-  if (network.leaf_nodes == 0 && network.group_nodes == 0 && network.slow_adapters.empty()) return {};
   NetworkRate out;
-  for (const std::uint32_t rail : rails_of(machine, group)) {
-    const NetworkRate one = on_rail(machine, group, pattern, rail);
-    out = {std::min(out.rate, one.rate), std::max(out.levels, one.levels), std::max(out.busiest, one.busiest)};
-  }
+  if (alike(machine, group)) return out;
+  for (const std::uint32_t rail : rails_of(machine, group))
+    out = slower(out, of_group(machine, group, on_rail(machine, group, pattern, rail)));
   return out;
 }
 
@@ -92,11 +105,20 @@ double link_slowdown(const MachineProfile& machine, const CollectiveRequest& req
   return slowdown;
 }
 
-GroupLinks links_of(const MachineProfile& machine, const CollectiveRequest& request) {
+GroupLinks LinksOfGroups::of(const CollectiveRequest& request) {
+  const Group group = group_of(request);
   GroupLinks out;
-  out.link_slowdown = link_slowdown(machine, request);
+  out.link_slowdown = link_slowdown(machine_, request);
+  if (alike(machine_, group)) return out;
   for (const NodePattern pattern : {NodePattern::ring, NodePattern::tree, NodePattern::all_to_all})
-    out.network[static_cast<std::size_t>(pattern)] = network_rate(machine, group_of(request), pattern);
+    for (const std::uint32_t rail : rails_of(machine_, group)) {
+      const Shape shape{static_cast<std::uint32_t>(group.nodes), static_cast<std::uint32_t>(group.node_stride),
+                        request.all_nodes, rail, pattern};
+      const auto [known, added] = known_.try_emplace(shape);
+      if (added) known->second = on_rail(machine_, group, pattern, rail);
+      NetworkRate& rate = out.network[static_cast<std::size_t>(pattern)];
+      rate = slower(rate, of_group(machine_, group, known->second));
+    }
   return out;
 }
 

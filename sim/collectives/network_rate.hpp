@@ -4,11 +4,13 @@
 // Nodes are numbered in order of ranks. A group's members lie `Group::node_stride` nodes apart; the groups of the other
 // coordinates of the mesh run the same collective at the same time, as an FSDP step has them do.
 //
-// Used inside sim/collectives, and by sim/engine/demand.cpp. Pure.
+// Used inside sim/collectives, and by sim/engine/demand.cpp; sim/predict asks what tells groups apart. Pure.
 #pragma once
 
 #include <array>
 #include <compare>
+#include <map>
+#include <vector>
 
 #include "sim/collectives/group.hpp"
 #include "sim/network/node_pattern.hpp"
@@ -22,9 +24,7 @@ namespace foreshard::sim {
 struct NetworkRate {
   double rate = 1;    ///< that each GPU reaches, of rail_bandwidth(); all groups side by side being served fairly
   double levels = 0;  ///< Traffic::levels
-  /// Traffic of all these groups through the busiest link over what that carries, each GPU sending all that healthy
-  /// adapters take; 1 on a fabric that blocks nowhere.
-  double busiest = 1;
+  double step = 0;    ///< Traffic::longest_step
   auto operator<=>(const NetworkRate&) const = default;
 };
 
@@ -40,7 +40,24 @@ struct GroupLinks {
   std::array<NetworkRate, 3> network;  ///< by NodePattern
   auto operator<=>(const GroupLinks&) const = default;
 };
-[[nodiscard]] GroupLinks links_of(const MachineProfile& machine, const CollectiveRequest& request);
+
+/// GroupLinks of many groups: those of one shape are looked at together, once.
+class LinksOfGroups {
+ public:
+  /// `machine` must outlive it.
+  explicit LinksOfGroups(const MachineProfile& machine) : machine_(machine) {}
+  /// Of a request that names its first rank.
+  [[nodiscard]] GroupLinks of(const CollectiveRequest& request);
+
+ private:
+  struct Shape {
+    std::uint32_t nodes, stride, all_nodes, rail;
+    NodePattern pattern;
+    auto operator<=>(const Shape&) const = default;
+  };
+  const MachineProfile& machine_;
+  std::map<Shape, std::map<std::uint32_t, NetworkRate>> known_;  // by first node
+};
 
 /// GB/s that each GPU of the group sends to other nodes.
 [[nodiscard]] inline double network_per_gpu(const MachineProfile& machine, const Group& group,

@@ -55,8 +55,7 @@ double network_us(const MachineProfile& machine, const Group& group, const Peers
   const Network& network = machine.network;
   // The peer of a send is taken for the next rank: the steps of a ring.
   const NodePattern pattern = group.kind == CollectiveKind::all_to_all ? NodePattern::all_to_all : NodePattern::ring;
-  const double levels = network_rate(machine, group, pattern).levels;
-  const double far = network.level_latency * (pattern == NodePattern::ring ? std::min(levels, 1.0) : levels);
+  const double far = network.level_latency * network_rate(machine, group, pattern).step;
   const double start =
       far + (split.ll ? machine.nccl.base.ll + network.hop.ll : machine.nccl.base.simple + network.hop.simple);
   const double ll_most = group.nodes <= 2 ? network.ll_two_nodes : network.ll_more_nodes;

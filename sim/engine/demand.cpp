@@ -73,10 +73,10 @@ CollectiveDemand collective_demand(const MachineProfile& machine, const Collecti
   if (network > 0 && adapters > 0) {
     const NetworkRate reached = network_rate(machine, group, price.pattern);
     out.network = std::min(reached.rate, network / adapters);
-    out.busiest = reached.busiest;
+    out.busiest = 1 / reached.rate;
   }
   if (path.link_bandwidth <= 0 || spec.memory_bandwidth <= 0) return out;  // a machine on which nothing is shared
-  out.link = std::min(1.0, rate / path.link_bandwidth);
+  out.link = std::min(1.0, rate * link_slowdown(machine, request) / path.link_bandwidth);
   out.traffic = (rate + network) * path.memory_per_byte / spec.memory_bandwidth;
   const bool own = request.transport == Transport::pull_reduce && price.uses == CollectiveResource::symmetric;
   if (own) out.persistent_pressure = path.persistent_pressure;

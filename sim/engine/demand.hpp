@@ -29,12 +29,12 @@ struct KernelDemand {
 
 /// A collective's demand while it runs at full speed.
 struct CollectiveDemand {
-  double sms = 0;                  ///< held
-  double link = 0;                 ///< share of the link that collectives of its kind can use
-  double traffic = 0;              ///< share of the memory bandwidth
-  double latency = 0;              ///< by how much a kernel of pressure 1 lengthens it, relative
-  double network = 0;              ///< share of this GPU's part of the node's adapters; 0: it stays inside the node
-  double busiest = 1;              ///< its share of the fabric's busiest link for each share of `network` (NetworkRate)
+  double sms = 0;      ///< held
+  double link = 0;     ///< share of the link that collectives of its kind can use
+  double traffic = 0;  ///< share of the memory bandwidth
+  double latency = 0;  ///< by how much a kernel of pressure 1 lengthens it, relative
+  double network = 0;  ///< share of this GPU's part of the node's adapters; 0: it stays inside the node
+  double busiest = 1;  ///< its share of the busiest link on its way for each share of `network`, 1 / NetworkRate::rate
   double persistent_pressure = 0;  ///< pressure that a persistent kernel has on it at least
   bool operator==(const CollectiveDemand&) const = default;
 };

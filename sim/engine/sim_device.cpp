@@ -135,6 +135,7 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
     const StridedGroups groups = groups_of(among.options);
     request.first_rank = groups.first(*options_.rank);
     request.rank_stride = groups.stride;
+    request.node_ranks = options_.node_ranks;
   }
   const auto& [cost, demand] = priced(request);
   remember(request, cost, among.options.name);

@@ -42,7 +42,8 @@ struct SimOptions {
   const MeetingScript* script = nullptr;
   /// The rank whose place on the fabric and whose links its groups have; none: any rank's, the slowest of them.
   std::optional<std::uint32_t> rank = {};
-  DeviceLog* log = nullptr;  ///< where every call is written down; null: nowhere. Changes nothing
+  std::uint32_t node_ranks = 0;  ///< ranks of a node; 0: as many as the machine has GPUs
+  DeviceLog* log = nullptr;      ///< where every call is written down; null: nowhere. Changes nothing
 };
 
 /// What ran for one kind of collective on one communicator: of those issued, the largest.

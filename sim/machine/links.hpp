@@ -90,6 +90,9 @@ struct TableRules {
   double other_dtypes = 0;      ///< what a table of other dtypes counts as, in doublings of the ranks
 };
 
+/// Groups of a dragonfly, of which every two are linked: more are not built, and their links would fill memory.
+inline constexpr std::uint32_t kMaxDragonflyGroups = 1024;
+
 /// Between nodes.
 struct Network {
   std::uint32_t nics = 0;         ///< of a node

@@ -7,9 +7,8 @@ namespace foreshard::sim {
 double adapter_slowdown(const Network& network, std::uint32_t gpus, std::uint32_t node, std::uint32_t rail) {
   double slowdown = 1;
   for (const SlowAdapter& slow : network.slow_adapters) {
-    // Adapters are dealt to a node's GPUs in order, as its PCIe switches have them; of more adapters than GPUs each GPU
-    // keeps to the first of its own.
-    if (slow.node == node && slow.adapter == rail * network.nics / gpus) slowdown = std::max(slowdown, slow.slowdown);
+    if (slow.node == node && slow.adapter == adapter_of(network, gpus, rail))
+      slowdown = std::max(slowdown, slow.slowdown);
   }
   return slowdown;
 }

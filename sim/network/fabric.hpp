@@ -58,6 +58,12 @@ class Fabric {
   std::uint32_t first_global_ = 0;
 };
 
+/// Which of a node's adapters the GPU on `rail` keeps to: they are dealt to the GPUs in order, as PCIe switches have
+/// them.
+[[nodiscard]] inline std::uint32_t adapter_of(const Network& network, std::uint32_t gpus, std::uint32_t rail) {
+  return rail * network.nics / gpus;
+}
+
 /// By what the adapter of `rail` in `node` is slower than a healthy one, at least 1.
 [[nodiscard]] double adapter_slowdown(const Network& network, std::uint32_t gpus, std::uint32_t node,
                                       std::uint32_t rail);

@@ -62,8 +62,7 @@ class Filling {
 
   [[nodiscard]] bool on_full_link(const Flow& flow, const std::vector<bool>& full) const {
     return std::any_of(flow.shares.begin(), flow.shares.end(),
-                       [&](const LinkShare& share) { return full[dense(share.link)]; }) ||
-           (flow.shares.empty() && flow.most == std::numeric_limits<double>::infinity());
+                       [&](const LinkShare& share) { return full[dense(share.link)]; });
   }
 
   void stop(std::size_t i, double rate) {

@@ -33,6 +33,7 @@ class Counting {
     for (const std::uint32_t link : way_) shares_[link] += share;
     shares_[fabric_.adapter_out(group_.node(from))] += share;
     shares_[fabric_.adapter_in(group_.node(to))] += share;
+    longest_ = std::max<double>(longest_, levels);
     return levels;
   }
 
@@ -45,6 +46,7 @@ class Counting {
     Traffic out;
     for (const auto& [link, share] : shares_) out.shares.push_back({link, share});
     out.levels = levels;
+    out.longest_step = longest_;
     return out;
   }
 
@@ -53,6 +55,7 @@ class Counting {
   const Placement& group_;
   std::map<std::uint32_t, double> shares_;
   std::vector<std::uint32_t> way_;
+  double longest_ = 0;
 };
 
 Traffic of_ring(const Fabric& fabric, const Placement& group) {
@@ -112,7 +115,7 @@ Traffic of_all_to_all(const Fabric& fabric, const Placement& group) {
     }
   Traffic out;
   for (const auto& [link, share] : shares) out.shares.push_back({link, share});
-  out.levels = levels;
+  out.levels = out.longest_step = levels;
   return out;
 }
 

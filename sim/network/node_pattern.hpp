@@ -26,7 +26,8 @@ struct Placement {
   [[nodiscard]] std::uint32_t node(std::uint32_t member) const { return first + member * stride; }
 };
 
-/// What a flow takes of a link while its busiest member sends at rate 1.
+/// What a flow takes of a link at rate 1: every step of a ring has 1, an edge of a tree 0.25 (a node with all four
+/// edges sends 1), a pair of an all-to-all of n members 1 / (n - 1).
 struct LinkShare {
   std::uint32_t link = 0;
   double share = 0;
@@ -36,6 +37,7 @@ struct Traffic {
   std::vector<LinkShare> shares;  ///< by link, ascending
   /// The most levels of switches that one message leaves on its way, one step after another; of a tree on its way up.
   double levels = 0;
+  double longest_step = 0;  ///< levels that the longest of its steps leaves
 };
 
 /// Linear in the members, times a logarithm for trees; all-to-alls are quadratic in the switches that have some.

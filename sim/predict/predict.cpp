@@ -38,6 +38,7 @@ SimulationRequest simulation_of(const Workload& workload, const PredictRequest& 
   if (records_streams(workload, request.settings) && !host_scale.host_bound)
     out.options.host_scale = std::sqrt(host_scale.factor * host_scale.recorded_factor);
   out.memory_limit = request.memory_limit;
+  out.threads = request.threads;
   return out;
 }
 
@@ -178,6 +179,14 @@ void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, con
       bound.step_ms > spec.step_excess * bound.gpu_step_ms || bound.host_ms > spec.host_share * bound.gpu_step_ms;
 }
 
+Result<void> check_fabric(const Settings& settings, const Network& network) {
+  if (network.group_nodes == 0 || (settings.nodes - 1) / network.group_nodes < kMaxDragonflyGroups) return {};
+  return fail(ErrorKind::usage,
+              fmt::format("a dragonfly of {} groups is not modelled, but of {} at most",
+                          (settings.nodes - 1) / network.group_nodes + 1, kMaxDragonflyGroups),
+              "network/group_nodes", "larger groups, or a fat tree");
+}
+
 }  // namespace
 
 bool records_streams(const Workload& workload, const Settings& settings) {
@@ -235,6 +244,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   PredictRequest request = wanted;
   request.settings = carried_out(workload.lowering, wanted.settings);
   FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
+  FORESHARD_TRY(check_fabric(request.settings, machine.network));
   if (!workload.recorded.empty()) request.steps = static_cast<std::int32_t>(workload.recorded.size());
   auto adapted = adapt(workload, request.settings);
   FORESHARD_TRY(adapted);

@@ -63,6 +63,7 @@ struct PredictRequest {
   /// Prediction::run has device ops, streams and steps alone: for whom the numbers are enough.
   bool ops_alone = false;
   std::optional<TrialsRequest> trials = {};  ///< fill Prediction::trials
+  unsigned threads = 1;                      ///< for ranks that differ; changes no result
 };
 
 struct Prediction {

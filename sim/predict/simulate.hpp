@@ -18,6 +18,7 @@ struct SimulationRequest {
   StepRequest steps;
   SimOptions options;
   std::optional<Bytes> memory_limit;  ///< none: the machine's
+  unsigned threads = 1;               ///< for ranks that differ; changes no result
 };
 
 struct Simulation {

@@ -1,12 +1,7 @@
 #include "sim/ranks/rank.hpp"
 
 namespace foreshard::sim {
-
 namespace {
-
-// What a rank's draws are for: one use more changes no other's.
-constexpr std::uint64_t kKernelDraws = 0;
-constexpr std::uint64_t kHostDraws = 1;
 
 /// How many actions it does before it dies: those up to the last compute op of the step before.
 std::size_t end_of_life(const HostProgram& program, std::uint32_t dead_from) {
@@ -26,12 +21,12 @@ Rank::Rank(const MachineProfile& machine, const HostProgram& program, const Rank
     : machine_(machine),
       program_(program),
       host_scale_(host_scale * traits.host),
-      host_draws_{jitter.host, mixed(traits.draws, kHostDraws)},
+      host_draws_{jitter.host, mixed(traits.draws, static_cast<std::uint64_t>(DrawsFor::host_work))},
       engine_(machine, program.table,
               {.keep_timings = false,
                .joint = true,
                .kernel_work = traits.kernels,
-               .kernel_draws = {jitter.kernels, mixed(traits.draws, kKernelDraws)}}),
+               .kernel_draws = {jitter.kernels, mixed(traits.draws, static_cast<std::uint64_t>(DrawsFor::kernels))}}),
       end_(end_of_life(program, traits.dead_from)) {}
 
 HostStop Rank::host_stop() const {

@@ -8,6 +8,9 @@ namespace foreshard::sim {
 
 inline constexpr std::uint32_t kNeverDies = UINT32_MAX;
 
+/// What a rank draws for: the place of each under the rank's own key (RankTraits::draws).
+enum class DrawsFor : std::uint64_t { kernels = 0, host_work = 1, gpu = 2, host = 3 };
+
 /// Factors are on the time it takes: 1.25 is a quarter slower.
 struct RankTraits {
   std::uint32_t program = 0;  ///< which of the job's host programs it runs

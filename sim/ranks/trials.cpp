@@ -3,21 +3,18 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "sim/parallel/for_each.hpp"
 
 namespace foreshard::sim {
 namespace {
-
-// What a rank draws for the whole trial; draws for its ops are of the keys that Rank makes of its own.
-constexpr std::uint64_t kOfGpu = 0;
-constexpr std::uint64_t kOfHost = 1;
 
 std::vector<RankTraits> drawn(const std::vector<RankTraits>& ranks, const TrialsRequest& request, std::size_t trial) {
   std::vector<RankTraits> out = ranks;
   const std::uint64_t of_trial = mixed(request.seed, trial);
   for (std::uint32_t rank = 0; rank < out.size(); ++rank) {
     out[rank].draws = mixed(of_trial, rank);
-    out[rank].kernels *= Draws{request.jitter.gpus, out[rank].draws}.factor(kOfGpu);
-    out[rank].host *= Draws{request.jitter.hosts, out[rank].draws}.factor(kOfHost);
+    out[rank].kernels *= Draws{request.jitter.gpus, out[rank].draws}.factor(static_cast<std::uint64_t>(DrawsFor::gpu));
+    out[rank].host *= Draws{request.jitter.hosts, out[rank].draws}.factor(static_cast<std::uint64_t>(DrawsFor::host));
   }
   return out;
 }
@@ -61,10 +58,8 @@ std::vector<Trial> simulate_trials(const MachineProfile& machine, const JobReque
     one.ranks = drawn(job.ranks, request, trial);
     out[trial] = trial_of(simulate_job(machine, one), steps);
   };
-  if (request.for_each)
-    request.for_each(out.size(), work);
-  else
-    for (std::size_t trial = 0; trial < out.size(); ++trial) work(trial);
+  const auto ranks = static_cast<std::uint32_t>(job.ranks.size());
+  for_each(out.size(), trial_threads(ranks, request.threads), work, request.progress);
   return out;
 }
 

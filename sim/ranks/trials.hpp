@@ -15,14 +15,12 @@ namespace foreshard::sim {
 
 inline constexpr std::uint32_t kNobody = UINT32_MAX;
 
-/// Calls `work` once for each index below `count`, on any thread, in any order.
-using ForEach = std::function<void(std::size_t count, const std::function<void(std::size_t)>& work)>;
-
 struct TrialsRequest {
   Jitter jitter;
   std::uint64_t seed = 0;
   std::uint32_t trials = 100;
-  ForEach for_each = {};  ///< none: one after another. Changes no result
+  unsigned threads = 1;                                 ///< at most; changes no result
+  std::function<void(std::size_t done)> progress = {};  ///< on the calling thread alone; none: nobody is told
 };
 
 /// The steps that are looked at: from the end of step `begin` to that of step `end`.

@@ -8,9 +8,9 @@
 #include <tuple>
 
 #include "core/settings/settings_table.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "sim/predict/throughput.hpp"
 #include "sim/sweep/candidates.hpp"
-#include "sim/parallel/for_each.hpp"
 #include "sim/sweep/largest_fit.hpp"
 #include "sim/sweep/outcome.hpp"
 

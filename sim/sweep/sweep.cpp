@@ -4,8 +4,8 @@
 #include <mutex>
 
 #include "core/settings/settings_table.hpp"
-#include "sim/predict/throughput.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/predict/throughput.hpp"
 
 namespace foreshard::sim {
 namespace {

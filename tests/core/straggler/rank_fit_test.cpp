@@ -38,10 +38,10 @@ class FitRanks {
   void add(DeviceOpRecord op, std::int64_t length, std::int64_t host, std::int32_t sequence) {
     issue_ += host;
     at_ = std::max(at_, issue_);
-    op.issue = Nanoseconds::from_us(static_cast<double>(issue_));
-    op.start = Nanoseconds::from_us(static_cast<double>(at_));
+    op.issue = Nanoseconds::from_us(issue_);
+    op.start = Nanoseconds::from_us(at_);
     at_ += length;
-    op.end = Nanoseconds::from_us(static_cast<double>(at_));
+    op.end = Nanoseconds::from_us(at_);
     run_.rank_ops.push_back({run_.ranks.back().rank, 0, {}, sequence, op});
   }
 

@@ -175,6 +175,17 @@ TEST_CASE("a slow adapter holds up the groups that have it, and no others") {
   CHECK(network_rate(machine, group, NodePattern::ring).rate == Approx(0.25));
   group.first_rank = 2;
   CHECK(network_rate(machine, group, NodePattern::ring).rate == 1);
+  machine.network.slow_adapters = {{1, 0, 8}};  // a run of four GPUs a node: ranks 4 to 7 are on node 1
+  group = group_on(2, 2, 4);
+  group.rank_stride = 8;
+  group.node_ranks = 4;
+  group.first_rank = 4;
+  CHECK(network_rate(machine, group, NodePattern::ring).rate == Approx(0.125));
+  for (const std::uint32_t rank : {0U, 5U}) {
+    group.first_rank = rank;
+    CHECK(network_rate(machine, group, NodePattern::ring).rate == 1);
+  }
+  machine.network.slow_adapters = {{1, 3, 4}};
   group = group_on(2, 1, 4);  // full shards on two nodes: nodes 0 and 1, 2 and 3
   group.ranks = 16;
   group.per_node = 8;

@@ -41,6 +41,9 @@ TEST_CASE("flows of one link share it evenly, and leave what they cannot use") {
   // A collective with two messages on a link counts twice.
   CHECK(rates({1}, {{{{0, 2}}, 1}, {{{0, 1}}, 1}}) == std::vector{1.0 / 3, 1.0 / 3});
   CHECK(rates({1}, {{{}, 3}}) == std::vector{3.0});
+  // One that nothing holds does not stop where others do.
+  const double endless = std::numeric_limits<double>::infinity();
+  CHECK(rates({1}, {{{}, endless}, {{{0, 1}}, endless}}) == std::vector{endless, 1.0});
 }
 
 TEST_CASE("no flow can be raised without lowering one that is no faster") {

@@ -3,6 +3,8 @@
 
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
+#include "sim/engine/demand.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 
@@ -64,6 +66,21 @@ TEST_CASE("a slow adapter holds up the replicate group of its GPUs, and every ra
   CHECK(ranks_on_slow_adapters(shards) == 32);
   CHECK(shards.step_ms > replicas.step_ms);
   CHECK(plan_of(1, {{}, {{1, 3, 16}}, {}}).step_ms > shards.step_ms);
+}
+
+TEST_CASE("a healthy group beside a slow one asks no more of the fabric than without it") {
+  MachineProfile machine = builtin_profile("h200").value();
+  CollectiveRequest request{CollectiveKind::all_gather, Transport::nccl, 256 * kMiB, 16, 8};
+  request.all_nodes = 4;
+  request.node_ranks = 8;
+  request.first_rank = 0;
+  const auto demand = [&] { return collective_demand(machine, request, ModelledCollectives(machine).price(request)); };
+  const CollectiveDemand before = demand();
+  machine.network.slow_adapters = {{2, 3, 5.8}};  // of the other group's nodes
+  CHECK(demand() == before);
+  request.first_rank = 16;
+  CHECK(demand().network < before.network);
+  CHECK(demand().network * demand().busiest <= 1 + 1e-12);
 }
 
 TEST_CASE("a slow NVLink holds up the groups that go over it") {

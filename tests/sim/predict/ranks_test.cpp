@@ -93,7 +93,8 @@ TEST_CASE("quantiles are nearest ranks") {
 
 TEST_CASE("a rank that dies hangs its job: who waits for whom, and when PyTorch ends it") {
   Plan plan = plan_of(4, 2);
-  plan.request.differences.ranks = {{.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = kDiesInReportedStep}};
+  plan.request.differences.ranks = {
+      {.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = kDiesInReportedStep}};
   const auto p = plan.predict();
   REQUIRE(p);
   REQUIRE(p->deadlock);

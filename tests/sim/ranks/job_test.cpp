@@ -183,5 +183,25 @@ TEST_CASE("a rank that dies ends its steps until then, and every rank that meets
   CHECK(job(played.program, ranks).stuck.empty());
 }
 
+TEST_CASE("ranks that run at the same time give what one after another gives") {
+  const Played played = play(mesh(8, 32, 4));
+  JobRequest request;
+  request.programs = {&played.program};
+  request.host_scale = kHostScale;
+  request.ranks.resize(256);
+  for (std::size_t i = 0; i < request.ranks.size(); ++i) request.ranks[i].kernels = 1 + 1e-4 * static_cast<double>(i);
+  const MachineProfile machine = *builtin_profile("h200");
+  const Job one = simulate_job(machine, request);
+  request.threads = 4;
+  const Job four = simulate_job(machine, request);
+  REQUIRE(one.ranks.size() == 256);
+  for (std::size_t i = 0; i < one.ranks.size(); ++i) {
+    REQUIRE(four.ranks[i].step_ends == one.ranks[i].step_ends);
+    REQUIRE(four.ranks[i].waited == one.ranks[i].waited);
+    REQUIRE(four.ranks[i].awaited == one.ranks[i].awaited);
+    REQUIRE(four.ranks[i].idle_for_ranks == one.ranks[i].idle_for_ranks);
+  }
+}
+
 }  // namespace
 }  // namespace foreshard::sim

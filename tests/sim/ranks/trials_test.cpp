@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <numeric>
-#include <thread>
 
 #include "sim/machine/profile.hpp"
 #include "tests/catch.hpp"
@@ -97,15 +96,7 @@ TEST_CASE("seeds reproduce, others differ, and threads change nothing") {
                         24};
   const auto once = play(program, 4, request);
   CHECK(once == play(program, 4, request));
-  request.for_each = [](std::size_t count, const std::function<void(std::size_t)>& work) {
-    std::vector<std::thread> threads;
-    for (std::size_t first = 0; first < 3; ++first)
-      threads.emplace_back([=, &work] {
-        for (std::size_t i = count; i-- > 0;)
-          if (i % 3 == first) work(i);
-      });
-    for (std::thread& thread : threads) thread.join();
-  };
+  request.threads = 3;
   CHECK(once == play(program, 4, request));
   request.seed = 8;
   CHECK_FALSE(once == play(program, 4, request));

@@ -12,7 +12,8 @@ Settings with_kernels(Settings settings, Kernels kernels) {
   return settings;
 }
 
-Workload adapted(const Workload& workload, const Settings& wanted) {
+Workload adapted(const Workload& workload, Settings wanted) {
+  wanted.seq = workload.settings.seq;
   auto out = adapt(workload, wanted);
   REQUIRE(out);
   for (const Program& step : out->workload.steps) CHECK(kernels_hold(step));

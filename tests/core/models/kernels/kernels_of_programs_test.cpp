@@ -107,7 +107,7 @@ TEST_CASE("a launch that nobody knows leaves a program without kernels") {
     CHECK(w.labels.text(step.uncomputed) == "aten::_scaled_dot_product_efficient_attention");
     for (const Op& op : step.ops) CHECK(op.kernel_index == kNoKernel);
   }
-  CHECK(!computes(*generate(small_model("mlp"), small_settings(), {}, 132)));
+  CHECK(!computes(*generate(small_model("mlp"), settings_for(small_model("mlp"), small_settings()), {}, 132)));
   for (const ModelFamily family : {ModelFamily::hf_llama, ModelFamily::hf_qwen3, ModelFamily::mpt}) {
     ModelConfig other = small_model(family == ModelFamily::mpt ? "mpt-760m" : "llama-tiny");
     other.family = family;

@@ -24,15 +24,21 @@ ModelConfig small_llama() {
   return *preset("llama-tiny", {256, 3});
 }
 
+/// An mlp's inputs have no sequence.
+Settings settings_for(const ModelConfig& model, Settings settings) {
+  if (model.family == ModelFamily::mlp) settings.seq.reset();
+  return settings;
+}
+
 Workload made(const ModelConfig& model, const Settings& settings = small_step()) {
-  auto workload = generate(model, settings, {}, 132);
+  auto workload = generate(model, settings_for(model, settings), {}, 132);
   INFO((workload ? std::string() : workload.error().text()));
   REQUIRE(workload);
   return std::move(*workload);
 }
 
 Error refusal(const ModelConfig& model, const Settings& settings = small_step()) {
-  const auto workload = generate(model, settings, {}, 132);
+  const auto workload = generate(model, settings_for(model, settings), {}, 132);
   REQUIRE_FALSE(workload);
   return workload.error();
 }

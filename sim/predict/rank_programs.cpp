@@ -1,0 +1,212 @@
+#include "sim/predict/rank_programs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/run/steady_step.hpp"
+#include "sim/engine/strided_groups.hpp"
+#include "sim/network/fabric.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+struct Logged {
+  HostProgram program;
+  Nanoseconds step;    // of ranks that all run it
+  Bytes reserved = 0;  // the largest peak of its steps
+  bool out_of_memory = false;
+};
+
+Result<Logged> log_of(const Workload& workload, const Settings& settings, const MachineProfile& machine,
+                      const SimulationRequest& request) {
+  DeviceLog log;
+  SimulationRequest logged = request;
+  logged.steps.record = false;
+  logged.options.log = &log;
+  Run ignored;
+  const auto simulation = simulate(workload, settings, machine, logged, ignored);
+  FORESHARD_TRY(simulation);
+  Bytes reserved = 0;
+  for (const StepOutcome::Step& step : simulation->outcome.steps) reserved = std::max(reserved, step.peaks.reserved);
+  if (simulation->outcome.out_of_memory) return Logged{{}, {}, reserved, true};
+  if (log.depends_on_time())
+    return fail(ErrorKind::usage, "ranks that differ are not simulated where memory follows the GPU's progress",
+                "record_stream", "leave out --release record-stream, or the ranks' differences and --jitter");
+  std::vector<OpId> ends;
+  for (const StepOutcome::Step& step : simulation->outcome.steps)
+    if (step.last_compute_op) ends.push_back(*step.last_compute_op);
+  return Logged{host_program(log, std::move(ends)), simulation->steady_step(), reserved, false};
+}
+
+class ProgramsOfRanks {
+ public:
+  ProgramsOfRanks(const Workload& workload, const Settings& settings, const MachineProfile& machine,
+                  const SimulationRequest& request)
+      : settings_(settings), request_(request) {
+    out_.machine = machine;
+    out_.workloads = {&workload};
+  }
+
+  Result<RankPrograms> make(const Differences& differences) {
+    out_.traits.resize(settings_.world());
+    for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(take(difference));
+    FORESHARD_TRY(check_links(differences));
+    for (std::uint32_t i = 0; i < out_.workloads.size(); ++i) {
+      auto logged = log_of(*out_.workloads[i], settings_, out_.machine, request_);
+      FORESHARD_TRY(logged);
+      if (i == 0) out_.alike = logged->step;
+      out_.reserved.push_back(logged->reserved);
+      if (logged->out_of_memory) {
+        out_.out_of_memory_workload = i;
+        return std::move(out_);
+      }
+      out_.programs.push_back({i, {}, std::make_unique<HostProgram>(std::move(logged->program)), 1});
+    }
+    FORESHARD_TRY(same_collectives());
+    out_.machine.network.slow_adapters = differences.slow_adapters;
+    out_.machine.links.slow_links = differences.slow_links;
+    if (out_.links_differ()) FORESHARD_TRY(price_links());
+    for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(let_die(difference));
+    return std::move(out_);
+  }
+
+ private:
+  /// Once the program is known, whose steps it counts.
+  Result<void> let_die(const RankDifference& difference) {
+    if (difference.dead_from == kNeverDies) return {};
+    RankTraits& traits = out_.traits[difference.rank];
+    const std::size_t steps = out_.programs[traits.program].log->step_ends.size();
+    traits.dead_from = difference.dead_from == kDiesInReportedStep ? static_cast<std::uint32_t>(steady_step(steps))
+                                                                   : difference.dead_from;
+    if (out_.traits.size() < 2)
+      return fail(ErrorKind::usage, "a job of one rank ends with it: nobody waits", "--dead-rank");
+    if (traits.dead_from >= steps)
+      return fail(ErrorKind::usage, fmt::format("steps 0 to {} are planned, not step {}", steps - 1, traits.dead_from),
+                  "--dead-rank", "later steps are like the last but one");
+    return {};
+  }
+
+  Result<void> check_links(const Differences& differences) const {
+    for (const SlowAdapter& slow : differences.slow_adapters) {
+      if (settings_.nodes < 2)
+        return fail(ErrorKind::usage, "nothing of a job on one node goes over an adapter", "--slow-adapter",
+                    "a slow NVLink is --slow-link");
+      if (slow.node >= settings_.nodes || slow.adapter >= out_.machine.network.nics)
+        return fail(ErrorKind::usage,
+                    fmt::format("there is no adapter {}.{}: nodes 0 to {} have adapters 0 to {}", slow.node,
+                                slow.adapter, settings_.nodes - 1, out_.machine.network.nics - 1),
+                    "--slow-adapter", "as in 1.3=5.8: node 1, adapter 3");
+      if (!is_used(slow.adapter))
+        return fail(ErrorKind::usage,
+                    fmt::format("no GPU of the job uses adapter {}: {} GPUs a node keep to the nearest of {}",
+                                slow.adapter, settings_.gpus, out_.machine.network.nics),
+                    "--slow-adapter");
+    }
+    for (const SlowLink& slow : differences.slow_links) FORESHARD_TRY(check_rank(slow.rank, "--slow-link"));
+    return {};
+  }
+
+  Result<void> check_rank(std::uint32_t rank, const char* option) const {
+    if (rank < out_.traits.size()) return {};
+    return fail(ErrorKind::usage, fmt::format("there is no rank {} in a job of {}", rank, out_.traits.size()), option,
+                fmt::format("ranks are numbered from 0 to {}", out_.traits.size() - 1));
+  }
+
+  [[nodiscard]] bool is_used(std::uint32_t adapter) const {
+    for (std::uint32_t rail = 0; rail < settings_.gpus; ++rail)
+      if (adapter_of(out_.machine.network, out_.machine.links.gpus, rail) == adapter) return true;
+    return false;
+  }
+
+  /// Ranks whose groups have other links than others' run another program: the same calls at other prices.
+  Result<void> price_links() {
+    const std::vector<CommunicatorOptions> communicators = out_.programs[0].log->communicators;
+    std::vector<RankProgram> programs;
+    LinksOfGroups links(out_.machine);
+    MachineProfile healthy = out_.machine;
+    healthy.network.slow_adapters.clear();
+    LinksOfGroups healthy_links(healthy);
+    for (std::uint32_t rank = 0; rank < out_.traits.size(); ++rank) {
+      RankProgram program{out_.traits[rank].program, {}, {}, 1};
+      for (std::uint32_t c = 0; c < communicators.size(); ++c) {
+        const CollectiveRequest group = group_request(communicators[c], rank);
+        program.links.push_back(links.of(group));
+        const auto rate = [](const GroupLinks& of) {
+          return of.network[static_cast<std::size_t>(NodePattern::ring)].rate;
+        };
+        program.network_slowdown =
+            std::max(program.network_slowdown, rate(healthy_links.of(group)) / rate(program.links.back()));
+      }
+      const auto same = std::find_if(programs.begin(), programs.end(), [&](const RankProgram& other) {
+        return other.workload == program.workload && other.links == program.links;
+      });
+      out_.traits[rank].program = static_cast<std::uint32_t>(same - programs.begin());
+      if (same != programs.end()) continue;
+      SimulationRequest request = request_;
+      request.options.rank = rank;
+      request.options.node_ranks = settings_.gpus;
+      auto logged = log_of(*out_.workloads[program.workload], settings_, out_.machine, request);
+      FORESHARD_TRY(logged);
+      program.log = std::make_unique<HostProgram>(std::move(logged->program));
+      programs.push_back(std::move(program));
+    }
+    out_.programs = std::move(programs);
+    return {};
+  }
+
+  [[nodiscard]] CollectiveRequest group_request(const CommunicatorOptions& communicator, std::uint32_t rank) const {
+    CollectiveRequest request;
+    request.ranks = communicator.ranks;
+    request.ranks_per_node = communicator.ranks_per_node;
+    request.node_stride = communicator.node_stride;
+    request.all_nodes = communicator.all_nodes;
+    const StridedGroups groups = sim::groups_of(communicator);
+    request.first_rank = groups.first(rank);
+    request.rank_stride = groups.stride;
+    request.node_ranks = settings_.gpus;
+    return request;
+  }
+
+  Result<void> take(const RankDifference& difference) {
+    FORESHARD_TRY(check_rank(difference.rank, ""));
+    RankTraits& traits = out_.traits[difference.rank];
+    traits.kernels *= difference.kernels;
+    traits.host *= difference.host;
+    if (difference.workload == nullptr) return {};
+    const auto known = std::find(out_.workloads.begin(), out_.workloads.end(), difference.workload);
+    traits.program = static_cast<std::uint32_t>(known - out_.workloads.begin());
+    if (known == out_.workloads.end()) out_.workloads.push_back(difference.workload);
+    return {};
+  }
+
+  /// Else ranks would wait for collectives that others never issue, as they would in a real job.
+  Result<void> same_collectives() const {
+    const auto work = [](const HostProgram& program) {  // of each, which follows its kind, transport and bytes
+      std::vector<std::vector<std::int64_t>> out(program.communicators.size());
+      for (std::uint32_t c = 0; c < out.size(); ++c)
+        for (const std::uint32_t op : program.table.communicator_ops(c))
+          out[c].push_back(program.table.op(OpId{op}).work);
+      return out;
+    };
+    for (const RankProgram& program : out_.programs)
+      if (work(*program.log) != work(*out_.programs[0].log))
+        return fail(ErrorKind::usage, "the ranks' programs do not issue the same collectives", {},
+                    "ranks of one job are recordings of the same training");
+    return {};
+  }
+
+  const Settings& settings_;
+  const SimulationRequest& request_;
+  RankPrograms out_;  // traits' `program` is one of its workloads until price_links()
+};
+
+}  // namespace
+
+Result<RankPrograms> rank_programs(const Workload& workload, const Settings& settings, const MachineProfile& machine,
+                                   const SimulationRequest& request, const Differences& differences) {
+  return ProgramsOfRanks(workload, settings, machine, request).make(differences);
+}
+
+}  // namespace foreshard::sim

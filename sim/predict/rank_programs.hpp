@@ -1,0 +1,51 @@
+// What the hosts of a job's ranks issue: one log for each workload, and one more for each set of slow links that ranks
+// of it have, since the same calls then have other prices.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/workload/workload.hpp"
+#include "sim/collectives/network_rate.hpp"
+#include "sim/predict/rank_difference.hpp"
+#include "sim/predict/simulate.hpp"
+#include "sim/ranks/host_program.hpp"
+#include "sim/ranks/rank_traits.hpp"
+
+namespace foreshard::sim {
+
+/// A workload as ranks with equal links run it.
+struct RankProgram {
+  std::uint32_t workload = 0;     ///< of RankPrograms::workloads
+  std::vector<GroupLinks> links;  ///< by communicator; empty: all links are as the machine's
+  std::unique_ptr<HostProgram> log;
+  double network_slowdown = 1;  ///< RankGroup's
+};
+
+struct RankPrograms {
+  MachineProfile machine;                  ///< with the job's slow links
+  std::vector<const Workload*> workloads;  ///< not owned; the first is that of ranks which have none of their own
+  std::vector<RankProgram> programs;
+  std::vector<RankTraits> traits;  ///< by rank
+  Nanoseconds alike;               ///< the steady step of a job whose ranks all run the first workload
+  std::vector<Bytes> reserved;     ///< by workload: the largest peak of its steps
+  /// The first workload that runs out of memory: there are no programs then.
+  std::optional<std::uint32_t> out_of_memory_workload;
+
+  [[nodiscard]] bool links_differ() const {
+    return !machine.network.slow_adapters.empty() || !machine.links.slow_links.empty();
+  }
+  [[nodiscard]] const Workload& workload_of(std::uint32_t rank) const {
+    return *workloads[programs[traits[rank].program].workload];
+  }
+};
+
+/// Fails (usage) where a rank, an adapter or a step is not in the job, where the workloads do not issue the same
+/// collectives, or where memory depends on time (record_stream).
+[[nodiscard]] Result<RankPrograms> rank_programs(const Workload& workload, const Settings& settings,
+                                                 const MachineProfile& machine, const SimulationRequest& request,
+                                                 const Differences& differences);
+
+}  // namespace foreshard::sim
