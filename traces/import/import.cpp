@@ -1,12 +1,17 @@
 #include "traces/import/import.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "core/allocator/replay.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/straggler/straggler.hpp"
+#include "core/timeline/check_times.hpp"
 #include "core/timeline/places.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/capture/capture.hpp"
@@ -78,6 +83,24 @@ tl::unexpected<Error> located(Error error, const std::string& file) {
   return tl::unexpected(std::move(error));
 }
 
+/// One rank's trace among several may be left out for what is in it, but not for a name that is no file's.
+Result<void> check_readable(const std::string& file) {
+  std::error_code error;
+  if (::access(file.c_str(), R_OK) != 0)
+    return fail(ErrorKind::input, "cannot be opened: " + std::generic_category().message(errno), file);
+  if (std::filesystem::is_directory(file, error))
+    return fail(ErrorKind::input, "this is a folder, a file is needed", file);
+  return {};
+}
+
+/// Times that a store can hold, and verbs subtract.
+Result<void> check_recorded(const Run& run, const std::string& file) {
+  if (const auto times = check_times(run); !times)
+    return fail(ErrorKind::input, times.error().what, file,
+                "the recording's clocks cannot be trusted; record it again");
+  return {};
+}
+
 /// One import while it grows. Each step leaves what the later ones need.
 class Importer {
  public:
@@ -95,6 +118,7 @@ class Importer {
           &Importer::take_ranks, &Importer::take_log, &Importer::note_late_rank, &Importer::take_workload})
       if (auto done = (this->*part)(); !done) return blamed(std::move(done).error());
     add_memory_side();
+    if (snapshot_) FORESHARD_TRY(check_recorded(run(), files_.snapshot));  // what is of the trace was looked at before
     finish();
     return std::move(out_);
   }
@@ -185,6 +209,7 @@ Result<void> Importer::read_files() {
     FORESHARD_TRY(snapshot);
     snapshot_ = std::move(*snapshot);
     memory_ranges_ = snapshot_ranges(snapshot_->snapshot);
+    if (auto ranges = check_ranges(memory_ranges_); !ranges) return located(ranges.error(), files_.snapshot);
     FORESHARD_TRY(note_file("snapshot", request_.snapshot));
   }
   if (!request_.trace.empty()) {
@@ -263,6 +288,7 @@ Result<void> Importer::settle() {
       FORESHARD_TRY(check_trace(*trace_, *about_, out_.inference ? out_.inference->other_ranks : 1, files_));
     uneven_shards_ = uneven_shards(*trace_, about_->settings, about_->units);
   }
+  if (trace_) FORESHARD_TRY(check_recorded(trace_->run, files_.trace));
   if (trace_) out_.run = std::move(trace_->run);
   Run& r = run();
   if (trace_)
@@ -329,6 +355,7 @@ Result<void> Importer::take_ranks() {
   RankTraces ranks({trace_->rank.value_or(0), trace_->world_size, trace_->origin_ns, trace_->communicators}, run());
   for (const std::string& file : request_.rank_traces) {
     stage("reading " + file);
+    FORESHARD_TRY(check_readable(file));
     auto trace = read_profiler_trace(file, {.keep_cpu_ops = false, .device = request_.device});
     if (!trace) {
       ranks.leave_out(file, trace.error().what);

@@ -1,5 +1,7 @@
 #include "traces/import/snapshot_ranges.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 
@@ -39,6 +41,16 @@ std::vector<Range> snapshot_ranges(const Snapshot& snapshot) {
     open.erase(std::next(found).base());
   }
   return ranges;
+}
+
+Result<void> check_ranges(std::span<const Range> ranges) {
+  for (const Range& range : ranges)
+    if (range.end < range.start)
+      return fail(ErrorKind::input,
+                  fmt::format("the annotation '{}' ends {:.3f} ms before it starts", range.name,
+                              (range.start - range.end).ms()),
+                  {}, "the recording's clock was set meanwhile, or the file is damaged; record or copy it again");
+  return {};
 }
 
 std::vector<std::size_t> events_at(const Snapshot& snapshot, const std::vector<Nanoseconds>& times) {

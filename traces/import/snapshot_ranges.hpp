@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/allocator/snapshot.hpp"
+#include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
 #include "traces/capture/hooks.hpp"
 
@@ -20,6 +22,9 @@ namespace foreshard::traces {
 /// Ranges in the order of their starts; an END closes the newest open range of its name. A range that is
 /// never closed ends one microsecond after the recording. Names point into `snapshot`.
 [[nodiscard]] std::vector<Range> snapshot_ranges(const Snapshot& snapshot);
+
+/// Fails (input) with the first range that ends before it starts: the clock was set, or the file damaged.
+[[nodiscard]] Result<void> check_ranges(std::span<const Range> ranges);
 
 /// For each time, ascending, the first event that is not earlier (caching allocator 10.2): where a step's
 /// peaks are reset.

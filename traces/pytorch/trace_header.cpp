@@ -65,6 +65,9 @@ Result<void> read_member(TraceHeader& header, const JsonPiece& piece, const std:
     read_devices(header, value);
   } else if (piece.key == "distributedInfo") {
     if (!value.is_object()) return {};
+    if (value.contains("rank") && value["rank"].is_number_integer() && !value["rank"].is_number_unsigned())
+      return fail(ErrorKind::input, fmt::format("the rank is {}, and ranks count from 0", value["rank"].dump()),
+                  file + ", distributedInfo.rank");
     header.rank = number<std::uint32_t>(value, "rank");
     header.world_size = number<std::uint32_t>(value, "world_size");
     header.nccl = text(value, "nccl_version");

@@ -46,6 +46,33 @@ TEST_CASE("annotations become ranges; one that is never closed ends after the re
         std::vector<std::size_t>{0, 1, 2});
 }
 
+TEST_CASE("an annotation that ends before it starts is refused at import, with the file's name") {
+  const std::vector<Range> ranges{{"outer", {0}, {9}}, {"nccl:_all_gather_base", {5'000'000}, {2'000'000}}};
+  const auto checked = check_ranges(ranges);
+  REQUIRE_FALSE(checked);
+  CHECK(checked.error().kind == ErrorKind::input);
+  CHECK(checked.error().what == "the annotation 'nccl:_all_gather_base' ends 3.000 ms before it starts");
+  CHECK(check_ranges(std::span(ranges).first(1)));
+}
+
+TEST_CASE("a further rank's trace that is no file is refused, not left out") {
+  const test::TemporaryFolder folder;
+  const std::string trace = folder.write("t.json", R"json({"schemaVersion": 1, "traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 5, "dur": 1,
+     "args": {"device": 0, "stream": 7, "correlation": 3}}]})json");
+  for (const std::string& other : {folder.file("nothing.json"), folder.path().string()}) {
+    const auto run = import_run({.snapshot = {}, .trace = trace, .about = {}, .rank_traces = {other}});
+    REQUIRE_FALSE(run);
+    CHECK(run.error().kind == ErrorKind::input);
+    CHECK(run.error().where == other);
+  }
+  const std::string negative = folder.write("n.json", R"json({"distributedInfo": {"rank": -1, "world_size": 4},
+    "traceEvents": []})json");
+  const auto run = import_run({.snapshot = {}, .trace = negative});
+  REQUIRE_FALSE(run);
+  CHECK(run.error().what == "the rank is -1, and ranks count from 0");
+}
+
 TEST_CASE("units are named by FSDP's ranges, the root first") {
   const std::vector<Range> ranges{{"FSDP::pre_forward (layers.1)", {0}, {1}},
                                   {"FSDP::pre_forward (layers.0)", {2}, {3}},

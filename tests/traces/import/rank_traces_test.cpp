@@ -155,5 +155,6 @@ TEST_CASE("traces without a rank, of one rank twice, or of another world are ref
   CHECK(refusal(trace_of(0, {})) == "other.json: is of rank 0, as another trace is");
   ProfilerTrace eight = trace_of(1, {});
   eight.world_size = 8;
+  CHECK(refusal(trace_of(4, {})) == "other.json: is of rank 4, and the world has 4 ranks, from 0");
   CHECK(refusal(std::move(eight)) == "other.json: is of a world of 8 ranks, the first trace of 4");
 }
