@@ -7,6 +7,7 @@ and one error line that names a file.
 """
 import random
 import shutil
+import time
 
 import harness
 import pages
@@ -52,9 +53,9 @@ KINDS = {
 }
 
 
-def one(arguments, place, says):
+def one(arguments, place, says, seconds=60):
     """Runs a command: its outcome where it is refused, or None. A sweep may say in its table that no point runs."""
-    outcome = run([OPTIONS.foreshard, *arguments], place, memory=3 << 30)
+    outcome = run([OPTIONS.foreshard, *arguments], place, seconds=seconds, memory=3 << 30)
     if outcome.status == 0:
         return None
     if arguments[0] == "replay" and outcome.status == 13:
@@ -68,15 +69,16 @@ def one(arguments, place, says):
     return outcome
 
 
-def carry(place, rng):
-    """The store through everything that draws it; True where all of it went."""
+def carry(place, rng, making=0):
+    """The store through everything that draws it; True where all of it went. making: seconds that it took to make: a
+    page plans the step again for each of its remedies, of which there are up to 20, whatever the size of the model."""
     kind = rng.choice(FORMATS)
-    done = [one(arguments, place, ["o.db"]) is None for arguments in (
+    done = [one(arguments, place, ["o.db"], 60 + 20 * making) is None for arguments in (
         ["view", "o.db", "-o", "o.html"], ["compare", "o.db", "good.db", "-o", "both.html", "--json"],
         ["view", "o.db", "-o", "o.svg", "--step", "all"], ["explain", "o.db", "--time", "--no-remedies"],
         ["export", "o.db", "--format", kind, "-o", "o.out"])]
     try:
-        wrong, answers = pages.visit(OPTIONS.foreshard, "o.db", place)
+        wrong, answers = pages.visit(OPTIONS.foreshard, "o.db", place, seconds=60 + 20 * making)
     except Failure as failure:
         raise Failure(f"serve: {failure}") from None
     if wrong is not None:
@@ -158,9 +160,10 @@ def run_case(case, rng, folder):
         wrong = one(arguments, place, says)
         if wrong is not None and arguments[0] == "calibrate":
             return "refused"
+    begun = time.monotonic()
     if one([*make, "-o", "o.db"], place, [*says, "made.json"]) is not None:
         return "refused"
-    return "carried through" if carry(place, rng) else "taken, then refused by a verb"
+    return "carried through" if carry(place, rng, time.monotonic() - begun) else "taken, then refused by a verb"
 
 
 def make_inputs(root):

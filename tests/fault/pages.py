@@ -66,13 +66,15 @@ class Server:
         return outcome.seconds
 
 
-def visit(program, store, folder, options=()):
-    """A page of a store with its pieces and one question; (refusal or None, all that was answered)."""
+def visit(program, store, folder, options=(), seconds=60):
+    """A page of a store with its pieces and one question; (refusal or None, all that was answered). seconds: of an
+    answer."""
     server = Server(program, [store, *options], folder)
     if server.port is None:
         return server.outcome, None
     try:
-        answers = [server.ask("GET", path) for path in ("/", *(f"/run/0/1/{piece}" for piece in PIECES))]
+        paths = ("/", *(f"/run/0/1/{piece}" for piece in PIECES))
+        answers = [server.ask("GET", path, seconds=seconds) for path in paths]
         answers.append(server.sql("SELECT * FROM step_summary"))
     except (OSError, http.client.HTTPException) as error:
         outcome = harness.outcome_of(server.process, time.monotonic(), 1)
