@@ -168,7 +168,7 @@ Result<std::optional<ModelConfig>> model_of(const traces::OrderedJson& json, con
     return wrong(path, "config.model", "the model's name is missing");
   const auto model = (*config)["model"].get<std::string>();
   std::string hf;  // the recording's own word comes first
-  if (fs::exists(about_path)) {
+  if (std::error_code error; fs::exists(about_path, error)) {
     const auto about = traces::read_about(about_path);
     FORESHARD_TRY(about);
     hf = about->model_config;
@@ -255,8 +255,9 @@ Result<ReferenceRun> read_reference_run(const std::string& folder, const std::st
   traces::ImportRequest request;
   request.snapshot = base + std::string(kSnapshot);
   request.about = base + ".about.json";
+  std::error_code error;
   for (const char* trace : {".trace.json.xz", ".rank0.trace.json.xz"})
-    if (request.trace.empty() && fs::exists(base + trace)) request.trace = base + trace;
+    if (request.trace.empty() && fs::exists(base + trace, error)) request.trace = base + trace;
   auto imported = import_recording(request);
   if (!imported) {
     run.not_importable = imported.error().what;

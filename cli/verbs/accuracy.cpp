@@ -108,7 +108,7 @@ Result<AccuracyResult> measure(const AccuracyOptions& options, const sim::Machin
 
 /// The rows of earlier folders stay, those of this one take their places.
 Result<void> update_interval_rows(const std::string& path, AccuracyResult& result) {
-  if (std::filesystem::exists(path)) {
+  if (std::error_code error; std::filesystem::exists(path, error)) {
     const auto text = traces::read_text(path);
     FORESHARD_TRY(text);
     auto before = accuracy::read_interval_rows(*text, path);

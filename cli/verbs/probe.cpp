@@ -16,7 +16,8 @@ namespace {
 /// The driver's device files of GPUs: /dev/nvidia0, /dev/nvidia1, …
 std::uint32_t gpus_of_this_host() {
   std::uint32_t count = 0;
-  while (std::filesystem::exists("/dev/nvidia" + std::to_string(count))) ++count;
+  std::error_code error;
+  while (std::filesystem::exists("/dev/nvidia" + std::to_string(count), error)) ++count;
   return count;
 }
 

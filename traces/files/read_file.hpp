@@ -11,15 +11,20 @@
 
 namespace foreshard::traces {
 
+/// `regular`: a pipe or a device is not opened, however it came under the name, and nothing waits for its other end.
+enum class FileKind : bool { any, regular };
+
 class ReadFile {
  public:
   /// Open where the file could be opened.
-  explicit ReadFile(const std::string& path);
+  explicit ReadFile(const std::string& path, FileKind kind = FileKind::any);
   ReadFile(const ReadFile&) = delete;
   ReadFile& operator=(const ReadFile&) = delete;
   ~ReadFile();
 
   [[nodiscard]] explicit operator bool() const { return descriptor_ >= 0; }
+  /// Of a file that is not open: why, as messages have it. Right after it was tried.
+  [[nodiscard]] std::string why_not() const;
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
   /// Fills `out` with what comes next, less only at the end of the file: how many bytes. Nothing where it cannot be
@@ -30,6 +35,7 @@ class ReadFile {
 
  private:
   int descriptor_;
+  bool irregular_ = false;
 };
 
 }  // namespace foreshard::traces

@@ -191,8 +191,9 @@ Result<std::vector<StoredTensor>> parse_safetensors_header(const std::string& js
 Result<std::vector<StoredTensor>> read_safetensors_header(const std::string& path) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  ReadFile file(path);
-  if (error || !file) return fail(ErrorKind::input, "cannot be opened", path);
+  ReadFile file(path, FileKind::regular);
+  if (!file) return fail(ErrorKind::input, file.why_not(), path);
+  if (error) return fail(ErrorKind::input, "cannot be opened", path);
   std::array<char, 8> head{};
   if (file.read(head) != head.size())
     return fail(ErrorKind::input, "is too short for a safetensors file", path, "it begins with 8 bytes of length");

@@ -39,6 +39,9 @@ struct StoredTensor {
 /// ("model-00001-of-00004"). Fails where files or tensors are missing or there twice.
 [[nodiscard]] Result<std::vector<StoredTensor>> read_safetensors_folder(const std::string& folder);
 
+/// The folder's safetensors files and their indices, with the folder before their names; sorted.
+[[nodiscard]] std::vector<std::string> safetensors_files(const std::string& folder);
+
 /// Whether the folder has any file that read_safetensors_folder would read.
 [[nodiscard]] bool has_safetensors(const std::string& folder);
 

@@ -137,6 +137,14 @@ Result<Tensors> read_indexed(const std::string& folder, const std::string& index
 
 }  // namespace
 
+std::vector<std::string> safetensors_files(const std::string& folder) {
+  const Folder found = list(folder);
+  std::vector<std::string> paths;
+  for (const auto* names : {&found.files, &found.indices})
+    for (const std::string& name : *names) paths.push_back((fs::path(folder) / name).string());
+  return paths;
+}
+
 bool has_safetensors(const std::string& folder) {
   const Folder found = list(folder);
   return !found.files.empty() || !found.indices.empty();

@@ -41,10 +41,9 @@ bool whole(const std::string& path, std::string_view header) {
 }
 
 Result<void> check_header(const std::string& path) {
-  ReadFile file(path);
+  ReadFile file(path, FileKind::regular);
   if (!file)
-    return fail(ErrorKind::input, "cannot be opened: " + std::generic_category().message(errno), path,
-                "give the file that plan, run or import wrote with -o");
+    return fail(ErrorKind::input, file.why_not(), path, "give the file that plan, run or import wrote with -o");
   std::array<char, kHeaderSize> bytes{};
   const auto size = file.read(bytes);
   if (!size) return fail(ErrorKind::input, "cannot be read: " + std::generic_category().message(errno), path);
@@ -135,7 +134,7 @@ bool starts_as_store(std::string_view first_bytes) {
 }
 
 bool is_store(const std::string& path) {
-  ReadFile file(path);
+  ReadFile file(path, FileKind::regular);
   std::array<char, kMagic.size()> head{};
   return starts_as_store({head.data(), file.read(head).value_or(0)});
 }

@@ -34,7 +34,7 @@ struct Digested {
 
 /// Of all bytes but the last `rest`, or as many as there are.
 Result<Digested> digest(const std::string& path, std::size_t rest) {
-  ReadFile file(path);
+  ReadFile file(path, FileKind::regular);
   std::error_code error;
   std::uint64_t size = std::filesystem::file_size(path, error);
   if (!file || error) return unreadable(path);
@@ -94,7 +94,7 @@ Result<void> check_beside(const std::string& path) {
   const std::string stem = error ? path : real.string();
   for (const char* suffix : {"-journal", "-wal"}) {
     const std::string beside = stem + suffix;
-    ReadFile file(beside);
+    ReadFile file(beside, FileKind::regular);
     if (!file && errno != ENOENT) return unreadable(beside);
     std::array<char, 1> first{};
     if (file && file.read(first) == 1 && first.front() != 0)

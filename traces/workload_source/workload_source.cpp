@@ -14,6 +14,7 @@
 #include "traces/files/text_file.hpp"
 #include "traces/model_files/checkpoint_model.hpp"
 #include "traces/model_files/hf_config.hpp"
+#include "traces/model_files/safetensors.hpp"
 #include "traces/store/query.hpp"
 #include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -113,11 +114,16 @@ Result<Source> from_folder(const std::string& path) {
   return source;
 }
 
+bool is_config(const std::string& path) {
+  return fs::path(path).filename() == "config.json";
+}
+
 /// Not there: a name that was meant for a preset, or a path.
 tl::unexpected<Error> missing(const std::string& text) {
   const std::string reason = std::generic_category().message(errno);
-  if (fs::exists(fs::symlink_status(text)) || text.find_first_of("/\\") != std::string::npos ||
-      text.find(".json") != std::string::npos)
+  std::error_code error;  // not known whether: a loop of links, a name that is too long
+  if (fs::symlink_status(text, error).type() != fs::file_type::not_found ||
+      text.find_first_of("/\\") != std::string::npos || text.find(".json") != std::string::npos)
     return fail(ErrorKind::input, "cannot be opened: " + reason, text, std::string(kKinds));
   const std::vector<std::string> names = preset_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
@@ -135,7 +141,7 @@ bool looks_like_safetensors(const std::string& path, std::string_view start) {
 /// A config.json among JSON files: no workload has the key.
 bool looks_like_config(const std::string& path, const std::string& text) {
   if (text.size() > kLargestConfig || text.find(kWorkloadFormat) != std::string::npos) return false;
-  return fs::path(path).filename() == "config.json" || text.find("\"model_type\"") != std::string::npos;
+  return is_config(path) || text.find("\"model_type\"") != std::string::npos;
 }
 
 /// A small JSON object that says nothing of what it is.
@@ -146,10 +152,10 @@ bool is_other_object(const std::string& text) {
 }
 
 Result<Source> from_file(const std::string& path, OpenOptions options) {
-  ReadFile file(path);
-  if (!file) return missing(path);
-  if (std::error_code error; !fs::is_regular_file(path, error))
+  if (std::error_code error; fs::exists(path, error) && !fs::is_regular_file(path, error))
     return fail(ErrorKind::input, "is a pipe or a device, a file is needed", path);
+  ReadFile file(path, FileKind::regular);
+  if (!file) return missing(path);
   std::array<char, 16> head{};
   const std::string_view start(head.data(), file.read(head).value_or(0));
   if (starts_as_store(start)) return from_store(path, options);
@@ -207,6 +213,17 @@ Result<void> change_model(const SourceRequest& request, Source& source) {
 }
 
 }  // namespace
+
+std::vector<std::string> source_files(const std::string& text) {
+  std::error_code error;
+  const bool folder = fs::is_directory(text, error);
+  std::vector<std::string> files{text};
+  if (!folder && !is_config(text) && !text.ends_with(".safetensors")) return files;
+  const fs::path model = folder ? fs::path(text) : fs::path(text).parent_path();
+  files.push_back((model / "config.json").string());
+  for (std::string& file : safetensors_files(model.empty() ? "." : model.string())) files.push_back(std::move(file));
+  return files;
+}
 
 Result<Source> read_source(const SourceRequest& request) {
   auto source = read_unchanged(request);

@@ -49,6 +49,10 @@ struct Source {
 /// must be imported first, a store without a workload be imported again; an unknown name gets the nearest preset.
 [[nodiscard]] Result<Source> read_source(const SourceRequest& request);
 
+/// The files that a SOURCE is made of: itself, and of a model's folder, or of a file that is of one, its config.json
+/// and its safetensors files. Of text that names no file: itself.
+[[nodiscard]] std::vector<std::string> source_files(const std::string& text);
+
 /// Workloads of `source` on `machine`, for any number of threads: the recorded one, or generated ones, of which those
 /// that settings do not shape anew are kept. `source` and `machine` must outlive it. at() fails (usage) where a model
 /// needs host costs that the machine profile does not have, or cannot run at the settings.

@@ -1,4 +1,8 @@
 #include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
 
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
@@ -52,6 +56,32 @@ TEST_CASE("names that are nothing get the nearest preset; paths do not") {
   const Error path = refused({"models/llama-8/config.json"});
   CHECK(path.what == "cannot be opened: No such file or directory");
   CHECK(path.hint.find("safetensors") != std::string::npos);
+}
+
+TEST_CASE("names that no file can have, and pipes, are refused and not waited for") {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_symlink("loop", folder.file("loop"));
+  const std::string fifo = folder.file("fifo");
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  REQUIRE(::mkfifo(folder.file("model.safetensors").c_str(), 0600) == 0);
+  CHECK(refused({folder.file("loop/x")}).kind == ErrorKind::input);
+  CHECK(refused({folder.file("loop")}).what.starts_with("cannot be opened"));
+  CHECK(refused({std::string(256, 'x')}).what == "cannot be opened: File name too long");
+  CHECK(refused({fifo}).what == "is a pipe or a device, a file is needed");
+  CHECK(refused({folder.path().string()}).what == "is a pipe or a device, a file is needed");
+}
+
+TEST_CASE("the files of a model are those of its folder") {
+  const test::TemporaryFolder folder;
+  const std::string config = folder.write("config.json", kConfig), weights = folder.write("a.safetensors", "");
+  const auto has = [](const std::vector<std::string>& files, const std::string& file) {
+    return std::find(files.begin(), files.end(), file) != files.end();
+  };
+  for (const std::string& source : {folder.path().string(), config, weights}) {
+    CHECK(has(source_files(source), config));
+    CHECK(has(source_files(source), weights));
+  }
+  CHECK(source_files("mlp") == std::vector<std::string>{"mlp"});
 }
 
 TEST_CASE("--dim and --layers are for presets") {
