@@ -80,6 +80,7 @@ int main(int argc, char** argv) {
       console.error("standard output cannot be written; is the disk full?");
       return foreshard::cli::kInternalError;
     }
+    if (console.threads_left) std::_Exit(status);
     return status;
   } catch (const std::exception& failure) {
     return answer_of(failure, console);

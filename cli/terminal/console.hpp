@@ -20,12 +20,14 @@ struct Console {
   bool color = false;     ///< err is a terminal and NO_COLOR is not set
   /// --unverified: stores are read as they are, which every answer rests on.
   bool unverified = false;
+  /// Set by a verb that leaves threads at work: the process is to end without what they use being taken down (_Exit).
+  bool threads_left = false;
 
   /// One line of news on err; nothing when quiet.
   void note(std::string_view text);
   /// "warning: text" on err, also when quiet: what makes a result less certain is never hidden.
   void warn(std::string_view text);
-  /// "error: text" on err.
+  /// "error: text" on err; the text's lines are its own: what it takes from inputs has none (in_line()).
   void error(std::string_view text);
 };
 

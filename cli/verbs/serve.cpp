@@ -69,25 +69,31 @@ Result<int> serve(ServeOptions& options, Console& console) {
     FORESHARD_TRY(newest);
     options.runs.push_back(std::move(*newest));
   }
-  viz::Content content(options.runs, options.theme, {}, reports(), {console.unverified});
-  if (auto checked = content.check(options.wait); !checked) {
+  auto content = std::make_unique<viz::Content>(options.runs, options.theme, viz::ContentLimits(), reports(),
+                                                traces::OpenOptions{console.unverified});
+  if (auto checked = content->check(options.wait); !checked) {
     if (!options.wait && checked.error().hint.empty()) checked.error().hint = "--wait waits for a run to be written";
     return tl::unexpected(checked.error());
   }
   viz::ServerOptions server_options;
   server_options.signals = true;
   server_options.port = options.port.value_or(kPort);
-  auto server = std::make_unique<viz::Server>(content, server_options);
+  auto server = std::make_unique<viz::Server>(*content, server_options);
   auto port = server->listen();
   if (!port && !options.port) {  // any other does as well
     server_options.port = 0;
-    server = std::make_unique<viz::Server>(content, server_options);
+    server = std::make_unique<viz::Server>(*content, server_options);
     port = server->listen();
   }
   FORESHARD_TRY(port);
   console.out << fmt::format("http://127.0.0.1:{}/", *port) << std::endl;  // a script waits for this line
   console.note("serving on the loopback address only; Ctrl-C ends it");
   server->run();
+  if (server->reporting()) {  // a simulation is not waited for, and has what it uses until the process is gone
+    console.threads_left = true;
+    static_cast<void>(server.release());
+    static_cast<void>(content.release());
+  }
   return kDone;
 }
 

@@ -43,11 +43,17 @@ std::optional<Identity> identity(const std::string& path) {
                   at.st_mtim.tv_sec, at.st_mtim.tv_nsec};
 }
 
-/// Progress files are lines of JSON objects (docs/serve.md); stores are SQLite's.
+/// Progress files are lines of JSON objects (docs/serve.md); stores are SQLite's. A pipe is neither: it would be waited
+/// for.
 bool is_progress(const std::string& path) {
-  traces::ReadFile file(path);
+  traces::ReadFile file(path, traces::FileKind::regular);
   std::array<char, 1> first{};
   return file.read(first) == 1 && first.front() == '{';
+}
+
+bool is_extra(const Reports& reports, std::string_view name) {
+  const auto has = [&](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  return reports.extra && (has(reports.extras) || has(reports.compared_extras));
 }
 
 }  // namespace
@@ -63,8 +69,7 @@ struct Content::Shown {
   /// One of the reports' pieces, made when it is first asked for.
   [[nodiscard]] std::optional<std::string> extra(const Reports& reports, std::string_view name,
                                                  const std::string& path) const {
-    const auto has = [&](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
-    if (!reports.extra || (!has(reports.extras) && !has(reports.compared_extras))) return std::nullopt;
+    if (!is_extra(reports, name)) return std::nullopt;
     const std::lock_guard lock(mutex);
     auto found = extras.find(name);
     if (found == extras.end()) found = extras.emplace(name, compressed(reports.extra(name, run, path))).first;
@@ -120,6 +125,14 @@ Content::Store Content::shown(std::size_t at, bool fresh) {
   file.generation = next->generation;
   file.shown = next;
   return file.shown;
+}
+
+bool Content::is_report(const Asked& asked) const {
+  const std::string_view name = asked.name;
+  if (asked.what == Asked::What::piece) return is_extra(reports_, name);
+  return asked.what == Asked::What::comparison_piece &&
+         (name == "compare" ||
+          ((name.starts_with("a/") || name.starts_with("b/")) && is_extra(reports_, name.substr(2))));
 }
 
 Answer Content::answer(const Asked& asked, std::string_view body) {
@@ -246,7 +259,7 @@ Answer Content::progress(std::size_t at, std::uint64_t from) const {
   const bool restarted = from > bytes;
   if (restarted) from = 0;
   std::string text(std::min<std::uint64_t>(bytes - from, limits_.progress_bytes), '\0');
-  traces::ReadFile file(path);
+  traces::ReadFile file(path, traces::FileKind::regular);
   text.resize(file.seek(from) ? file.read(text).value_or(0) : 0);
   // The last line may be half written; one that fills the whole answer will never be whole.
   const std::size_t end = text.rfind('\n');

@@ -47,6 +47,8 @@ class Content {
   [[nodiscard]] Result<void> check(bool may_be_missing);
   /// `body`: of a POST. `data` address of pieces: "/run/N/GENERATION/".
   [[nodiscard]] Answer answer(const Asked& asked, std::string_view body);
+  /// Whether its answer is one of the reports: those may take minutes.
+  [[nodiscard]] bool is_report(const Asked& asked) const;
   /// Questions in SQL end soon, now and from here on.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
 

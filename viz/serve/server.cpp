@@ -12,6 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <list>
+#include <vector>
 
 #include "viz/serve/http_connection.hpp"
 
@@ -22,7 +23,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr std::size_t kThreads = 2;              // for pages and pieces, and as many for questions
+constexpr std::size_t kThreads = 2;              // for pages and pieces, and as many for questions and for reports
 constexpr std::chrono::milliseconds kAgain{50};  // after a connection that could not be taken
 
 }  // namespace
@@ -71,6 +72,8 @@ class Server::Impl {
     questioners_.join();
   }
 
+  [[nodiscard]] bool reporting() const { return *reports_ > 0; }
+
   void stop() {
     asio::post(context_, [this] { end(); });
   }
@@ -106,7 +109,29 @@ class Server::Impl {
     if (longest) longest->close();
   }
 
+  /// Requests that are equal are one: a report may take minutes, and as many threads as there are.
+  void report(const Asked& asked, std::function<void(Answer)> then) {
+    const auto same =
+        std::find_if(asked_for_.begin(), asked_for_.end(), [&](const auto& of) { return of.asked == asked; });
+    if (same != asked_for_.end()) return same->then.push_back(std::move(then));
+    asked_for_.push_back({asked, {}});
+    asked_for_.back().then.push_back(std::move(then));
+    ++*reports_;
+    const std::shared_ptr<void> counted(nullptr, [count = reports_](void*) { --*count; });
+    asio::post(reporters_, [this, counted, asked] {
+      auto answer = std::make_shared<Answer>(content_.answer(asked, {}));
+      asio::post(context_, [this, asked, answer] {
+        const auto made =
+            std::find_if(asked_for_.begin(), asked_for_.end(), [&](const auto& of) { return of.asked == asked; });
+        const Report report = std::move(*made);
+        asked_for_.erase(made);
+        for (const auto& each : report.then) each(*answer);
+      });
+    });
+  }
+
   void make(Asked asked, std::string body, std::function<void(Answer)> then) {
+    if (content_.is_report(asked)) return report(asked, std::move(then));
     const bool question = asked.what == Asked::What::sql;
     if (question && *questions_ >= host_.options.questions)
       return then({503, "application/json", "{\"error\":\"too many questions at once\"}"});
@@ -132,6 +157,7 @@ class Server::Impl {
     for (const auto& connection : std::list(connections_)) connection->close();
     readers_.stop();
     questioners_.stop();
+    reporters_.stop();
     context_.stop();
   }
 
@@ -145,7 +171,14 @@ class Server::Impl {
   /// Shared, because an answer that is never sent is let go of after this; changed on the context's thread, and by
   /// answers that are dropped when no thread runs any more.
   std::shared_ptr<std::atomic<std::size_t>> questions_ = std::make_shared<std::atomic<std::size_t>>(0);
-  asio::thread_pool readers_{kThreads}, questioners_{kThreads};
+  /// Shared for the same reason.
+  std::shared_ptr<std::atomic<std::size_t>> reports_ = std::make_shared<std::atomic<std::size_t>>(0);
+  struct Report {
+    Asked asked;
+    std::vector<std::function<void(Answer)>> then;
+  };
+  std::list<Report> asked_for_;  ///< reports that are being made; of the context's thread
+  asio::thread_pool readers_{kThreads}, questioners_{kThreads}, reporters_{kThreads};
 };
 
 Server::Server(Content& content, const ServerOptions& options) : impl_(std::make_unique<Impl>(content, options)) {}
@@ -162,6 +195,10 @@ void Server::run() {
 
 void Server::stop() {
   impl_->stop();
+}
+
+bool Server::reporting() const {
+  return impl_->reporting();
 }
 
 }  // namespace foreshard::viz

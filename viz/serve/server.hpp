@@ -5,7 +5,8 @@
 // time; connections above `connections`, where the one that is idle longest goes; questions in SQL above
 // `questions` at a time. A browser that goes away takes nothing with it.
 //
-// run() serves on the calling thread, with a few threads behind it that read and answer. stop() may be called from any
+// run() serves on the calling thread, with a few threads behind it that read and answer; reports, which simulate, have
+// threads of their own, and are made once for all who ask meanwhile. stop() may be called from any
 // thread; SIGINT and SIGTERM do the same where `signals` is set, and have their default actions after run().
 #pragma once
 
@@ -32,6 +33,7 @@ class Server {
  public:
   /// `content` must outlive the server.
   Server(Content& content, const ServerOptions& options);
+  /// Waits for the reports that are being made.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -41,6 +43,9 @@ class Server {
   /// Serves until stop(), or a signal; then ends every connection and question and returns.
   void run();
   void stop();
+  /// Whether a report is being made, also after run(): nobody wants it any more, but nothing ends it. A process that
+  /// will not wait for ~Server() leaves server and content as they are and ends (_Exit).
+  [[nodiscard]] bool reporting() const;
 
  private:
   class Impl;

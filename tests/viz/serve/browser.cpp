@@ -44,8 +44,9 @@ std::string stored_run() {
   return kPath;
 }
 
-Served::Served(std::vector<std::string> paths, const ServerOptions& options, const ContentLimits& limits)
-    : content_(std::move(paths), "auto", limits), server_(content_, options) {
+Served::Served(std::vector<std::string> paths, const ServerOptions& options, const ContentLimits& limits,
+               const Reports& reports)
+    : content_(std::move(paths), "auto", limits, reports), server_(content_, options) {
   const auto port = server_.listen();
   if (!port) throw std::runtime_error(port.error().text());
   port_ = *port;

@@ -20,7 +20,8 @@ namespace foreshard::viz::test {
 
 class Served {
  public:
-  explicit Served(std::vector<std::string> paths, const ServerOptions& options = {}, const ContentLimits& limits = {});
+  explicit Served(std::vector<std::string> paths, const ServerOptions& options = {}, const ContentLimits& limits = {},
+                  const Reports& reports = {});
   ~Served();
 
   [[nodiscard]] std::uint16_t port() const { return port_; }

@@ -2,6 +2,9 @@
 #include "viz/serve/server.hpp"
 
 #include <signal.h>
+#include <sys/stat.h>
+
+#include <atomic>
 
 #include "tests/catch.hpp"
 #include "tests/viz/serve/browser.hpp"
@@ -86,6 +89,51 @@ TEST_CASE("it ends at once, within a call of a function that takes minutes") {
   }
   std::this_thread::sleep_for(milliseconds(300));
   CHECK(status(served.get("/")) == 200);
+  CHECK(served.stop() < 1);
+}
+
+TEST_CASE("reports that take long are made once for all who ask; pages are served meanwhile, and it ends at once") {
+  std::atomic<int> made{0};
+  std::atomic<bool> go{false};
+  Reports reports;
+  reports.extras = {"explain", "time"};
+  reports.extra = [&](std::string_view, const foreshard::Run&, const std::string&) {
+    ++made;
+    while (!go) std::this_thread::sleep_for(milliseconds(5));
+    return std::string("1");
+  };
+  Served served({stored_run(), stored_run()}, {}, {}, reports);
+  CHECK(status(served.get("/run/0/")) == 200);
+  CHECK(status(served.get("/run/1/")) == 200);
+  std::vector<Line> asking;
+  for (const char* target : {"/run/0/1/explain", "/run/0/1/explain", "/run/0/1/explain", "/run/1/1/time"}) {
+    asking.emplace_back(served.port());
+    asking.back().say(std::string("GET ") + target + " HTTP/1.1\r\nHost: " + served.host() +
+                      "\r\nConnection: close\r\n\r\n");
+  }
+  while (made < 2) std::this_thread::sleep_for(milliseconds(5));
+  CHECK(status(served.get("/run/1/")) == 200);
+  CHECK(status(served.get("/run/0/1/meta")) == 200);
+  CHECK(made == 2);  // one for each run, whoever asks
+  SECTION("all get it") {
+    go = true;
+    for (const Line& line : asking) CHECK(status(line.hear()) == 200);
+    CHECK(made == 2);
+  }
+  SECTION("the server ends while they are made") {
+    CHECK(served.stop() < 1);
+    for (const Line& line : asking) CHECK(line.closed(milliseconds(1000)));
+    go = true;
+  }
+}
+
+TEST_CASE("a pipe that takes a run's name holds nobody up") {
+  const std::string pipe = fresh_path("pipe");
+  Served served({stored_run(), pipe});
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (int i = 0; i < 3; ++i) CHECK(status(served.get("/run/1/")) == 500);
+  CHECK(status(served.get("/")) == 200);
+  CHECK(status(served.get("/run/0/")) == 200);
   CHECK(served.stop() < 1);
 }
 
