@@ -12,24 +12,34 @@ namespace foreshard::viz {
 namespace {
 
 constexpr std::size_t kNameLetters = 40;
+// dot 2.43 fails at a tooltip of 100,000 bytes; a mangled name of CUTLASS has up to a thousand.
+constexpr std::size_t kTooltipLetters = 4000;
 // Okabe and Ito's colours, as in the pictures of viz/svg.
 constexpr const char* kCritical = "#d55e00";
 constexpr const char* kCompute = "#eef4fb";
 constexpr const char* kCollective = "#fdf1dc";
 
-/// Inside a quoted DOT string: backslashes and quotes escaped, control characters as blanks.
+/// Inside a quoted DOT string: backslashes and quotes escaped, control characters as blanks; U+FFFE and U+FFFF, which
+/// XML 1.0 has not, as U+FFFD, for the picture that dot makes of it.
 std::string quoted(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view character = text.substr(i, 3);
+    if (character == "\xef\xbf\xbe" || character == "\xef\xbf\xbf") {
+      out += "\xef\xbf\xbd";
+      i += 2;
+      continue;
+    }
+    const char c = text[i];
     if (c == '"' || c == '\\') out += '\\';
     out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   }
   return out;
 }
 
-std::string shortened(const std::string& text) {
-  if (text.size() <= kNameLetters) return text;
-  std::size_t cut = kNameLetters;
+std::string shortened(const std::string& text, std::size_t letters = kNameLetters) {
+  if (text.size() <= letters) return text;
+  std::size_t cut = letters;
   while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0U) == 0x80U) --cut;  // not inside a UTF-8 letter
   return text.substr(0, cut) + "…";
 }
@@ -37,9 +47,10 @@ std::string shortened(const std::string& text) {
 std::string label(const GraphNode& node) {
   std::string out;
   if (node.ops > 1 && !node.unit.empty())
-    out = quoted(node.unit + (node.phase.empty() ? "" : ", " + node.phase));
+    out = quoted(shortened(node.unit, kTooltipLetters) + (node.phase.empty() ? "" : ", " + node.phase));
   else
-    out = quoted(shortened(node.name)) + (node.unit.empty() ? "" : "\\n" + quoted(node.unit));
+    out =
+        quoted(shortened(node.name)) + (node.unit.empty() ? "" : "\\n" + quoted(shortened(node.unit, kTooltipLetters)));
   if (node.ops > 1) out += fmt::format("\\n{} ops", node.ops);
   out += fmt::format("\\n{}", format_time(node.busy));
   if (node.bytes > 0) out += ", " + format_bytes(node.bytes);
@@ -56,11 +67,12 @@ void put_cluster(const Run& run, const DependencyGraph& graph, StreamId stream, 
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& node = graph.nodes[i];
     if (node.stream != stream) continue;
-    fmt::format_to(
-        std::back_inserter(out), "    n{} [label=\"{}\", tooltip=\"{}\", fillcolor=\"{}\"{}];\n", i, label(node),
-        quoted(fmt::format("{}: {} to {} after the begin", node.name, format_time(node.start), format_time(node.end))),
-        node.collective ? kCollective : kCompute,
-        node.critical ? fmt::format(", color=\"{}\", penwidth=2", kCritical) : std::string());
+    fmt::format_to(std::back_inserter(out), "    n{} [label=\"{}\", tooltip=\"{}\", fillcolor=\"{}\"{}];\n", i,
+                   label(node),
+                   quoted(fmt::format("{}: {} to {} after the begin", shortened(node.name, kTooltipLetters),
+                                      format_time(node.start), format_time(node.end))),
+                   node.collective ? kCollective : kCompute,
+                   node.critical ? fmt::format(", color=\"{}\", penwidth=2", kCritical) : std::string());
   }
   out += "  }\n";
 }
@@ -75,7 +87,7 @@ std::string attributes(const GraphEdge& edge) {
 }  // namespace
 
 std::string to_dot(const Run& run, const DependencyGraph& graph, const std::string& title) {
-  std::string caption = fmt::format("{}: {}", title, format_time(graph.length));
+  std::string caption = fmt::format("{}: {}", shortened(title, kTooltipLetters), format_time(graph.length));
   if (graph.has_events)
     caption += fmt::format("; critical path in red: {} of work", format_time(graph.critical_busy));
   else
