@@ -46,7 +46,7 @@ struct ByteSource::State {
   z_stream zlib{};
   lzma_stream lzma = LZMA_STREAM_INIT;
   bool zlib_open = false;
-  bool member_ended = false;  // gzip: between two members
+  bool member_ended = false;  // between two members of gzip, or two streams of xz
 
   ~State() {
     if (zlib_open) inflateEnd(&zlib);
@@ -60,6 +60,11 @@ struct ByteSource::State {
   Result<std::size_t> read_gzip(std::span<char> out);
   Result<std::size_t> read_xz(std::span<char> out);
   Result<bool> next_member();
+  Result<bool> next_stream();
+  [[nodiscard]] tl::unexpected<Error> foreign(const char* packing_name) const {
+    return fail(ErrorKind::input, fmt::format("foreign bytes after the end of the {} data", packing_name), place(),
+                "the file is damaged");
+  }
   void consume(std::size_t count) {
     begin += count;
     stored_position += count;
@@ -95,7 +100,7 @@ Result<void> ByteSource::State::detect() {
     zlib_open = true;
   } else if (starts_with(head, std::string_view("\xfd\x37\x7a\x58\x5a\x00", 6))) {
     packing = Packing::xz;
-    if (lzma_stream_decoder(&lzma, kXzMemory, LZMA_CONCATENATED) != LZMA_OK)
+    if (lzma_stream_decoder(&lzma, kXzMemory, 0) != LZMA_OK)
       return fail(ErrorKind::input, "liblzma cannot start", name);
   }
   return {};
@@ -124,8 +129,7 @@ Result<bool> ByteSource::State::next_member() {
     padded = true;
     consume(1);
   }
-  if (padded || static_cast<unsigned char>(stored[begin]) != 0x1f)
-    return fail(ErrorKind::input, "foreign bytes after the end of the gzip data", place(), "the file is damaged");
+  if (padded || static_cast<unsigned char>(stored[begin]) != 0x1f) return foreign("gzip");
   inflateReset(&zlib);
   member_ended = false;
   return true;
@@ -166,10 +170,32 @@ Result<std::size_t> ByteSource::State::read_gzip(std::span<char> out) {
   return done;
 }
 
+// After an xz stream: true when another one follows. Zero bytes, a multiple of four, pad it (the .xz format, 2.2). By
+// LZMA_CONCATENATED foreign bytes would be corrupt data.
+Result<bool> ByteSource::State::next_stream() {
+  std::size_t zeros = 0;
+  for (;; ++zeros) {
+    FORESHARD_TRY(refill());
+    if (begin == end || stored[begin] != 0) break;
+    consume(1);
+  }
+  if (begin == end && zeros % 4 == 0) return false;
+  if (begin == end || zeros % 4 != 0 || stored[begin] != '\xfd') return foreign("xz");
+  if (lzma_stream_decoder(&lzma, kXzMemory, 0) != LZMA_OK) return fail(ErrorKind::input, "liblzma cannot start", name);
+  member_ended = false;
+  return true;
+}
+
 Result<std::size_t> ByteSource::State::read_xz(std::span<char> out) {
   lzma.next_out = reinterpret_cast<std::uint8_t*>(out.data());
   lzma.avail_out = out.size();
   while (lzma.avail_out > 0 && !finished) {
+    if (member_ended) {
+      const auto more = next_stream();
+      FORESHARD_TRY(more);
+      finished = !*more;
+      continue;
+    }
     FORESHARD_TRY(refill());
     lzma.next_in = reinterpret_cast<const std::uint8_t*>(stored.data() + begin);
     lzma.avail_in = end - begin;
@@ -178,7 +204,9 @@ Result<std::size_t> ByteSource::State::read_xz(std::span<char> out) {
     consume(offered - lzma.avail_in);
     if (status == LZMA_MEM_ERROR) out_of_memory();
     if (status == LZMA_STREAM_END) {
-      finished = true;
+      member_ended = true;
+    } else if (status == LZMA_FORMAT_ERROR) {  // the first stream's magic was seen
+      return foreign("xz");
     } else if (status == LZMA_BUF_ERROR && file_ended && begin == end) {
       return fail(ErrorKind::input, "the xz data is cut short", place(), "copy the file again; it is incomplete");
     } else if (status == LZMA_MEMLIMIT_ERROR) {

@@ -22,6 +22,12 @@ constexpr std::array<bool, 256> kStructural = [] {
   return table;
 }();
 
+/// Whose mark the text begins with (Unicode 15, 2.13); null: none.
+const char* byte_order_mark(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) return "UTF-8";
+  return text.starts_with("\xfe\xff") || text.starts_with("\xff\xfe") ? "UTF-16" : nullptr;
+}
+
 }  // namespace
 
 JsonPieces::JsonPieces(ByteSource& source) : source_(source), buffer_(2 * kChunk + kPadding, '\0') {}
@@ -197,6 +203,9 @@ Result<void> JsonPieces::begin() {
   auto c = peek();
   FORESHARD_TRY(c);
   bare_array_ = *c == '[';
+  if (const char* mark = byte_order_mark(std::string_view(buffer_).substr(cursor_, end_ - cursor_)))
+    return bad(fmt::format("begins with the byte order mark of {}", mark),
+               "JSON is UTF-8 without a mark (RFC 8259, 8.1): write it so, or copy the profiler's own file");
   if (*c != '{' && *c != '[')
     return bad("this is not JSON", "a profiler trace is written by torch.profiler's export_chrome_trace()");
   ++cursor_;

@@ -47,8 +47,10 @@ TEST_CASE("files that were concatenated are read one after the other") {
   const std::string first = noise(1000), second = noise(2000);
   auto gz = source_of(gzip(first) + gzip(second) + std::string(512, '\0'));
   CHECK(read_all(gz, kGiB) == first + second);
-  auto lz = source_of(xz(first) + xz(second));
-  CHECK(read_all(lz, kGiB) == first + second);
+  for (const std::size_t zeros : {0, 4, 8}) {
+    auto lz = source_of(xz(first) + std::string(zeros, '\0') + xz(second) + std::string(zeros, '\0'));
+    CHECK(read_all(lz, kGiB) == first + second);
+  }
 }
 
 TEST_CASE("reads of any size give the same bytes") {
@@ -85,6 +87,9 @@ TEST_CASE("a cut or damaged packing is an error with its byte") {
   lz[lz.size() / 2] = static_cast<char>(lz[lz.size() / 2] ^ 1);
   CHECK(unpacking_error(lz).what.starts_with("the xz data is corrupt"));
   CHECK(unpacking_error(gzip(bytes) + "tail").what == "foreign bytes after the end of the gzip data");
+  for (const std::string& tail :
+       {std::string("tail"), std::string("\xfdtail of another program"), std::string(3, '\0')})
+    CHECK(unpacking_error(xz(bytes) + tail).what == "foreign bytes after the end of the xz data");
 }
 
 TEST_CASE("what is not read is refused by name") {

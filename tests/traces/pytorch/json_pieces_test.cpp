@@ -70,6 +70,8 @@ TEST_CASE("every cut of the text is an error at its end") {
 
 TEST_CASE("what is no JSON is refused with its byte") {
   CHECK(cut("\x80\x04]").error == "input, byte 0: this is not JSON");
+  CHECK(cut("\xef\xbb\xbf{}").error == "input, byte 0: begins with the byte order mark of UTF-8");
+  CHECK(cut(std::string("\xff\xfe{\0", 4)).error == "input, byte 0: begins with the byte order mark of UTF-16");
   CHECK(cut("{x").error == "input, byte 1: this is not valid JSON: a key is expected");
   CHECK(cut(R"({"a" 1})").error == "input, byte 5: this is not valid JSON: a colon is expected");
   CHECK(cut(R"({"a": })").error == "input, byte 6: this is not valid JSON: a value is expected");
