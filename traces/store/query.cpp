@@ -137,6 +137,21 @@ Result<Statement> prepare_question(Connection& connection, std::string_view sql,
   return statement;
 }
 
+/// What fails while rows are made is the question's fault, but for a store that cannot be read.
+Error of_question(const Connection& connection, Error error) {
+  switch (sqlite3_errcode(connection.handle()) & 0xff) {
+    case SQLITE_ERROR:     // an overflow, an argument that a function does not take
+    case SQLITE_TOOBIG:    // a value longer than may be
+    case SQLITE_MISMATCH:  // a value of another type
+    case SQLITE_RANGE:
+      error.kind = ErrorKind::usage;
+      break;
+    default:
+      break;
+  }
+  return error;
+}
+
 }  // namespace
 
 struct OpenedStore::State {
@@ -170,7 +185,7 @@ Result<bool> OpenedStore::rows(std::string_view sql, const QueryLimits& limits, 
     if (!row && limits.stop && limits.stop())
       return fail(ErrorKind::usage, "the query took too long and was ended", connection.path(),
                   "narrow the query, or use foreshard query");
-    FORESHARD_TRY(row);
+    if (!row) return tl::unexpected(of_question(connection, row.error()));
     if (!*row) return false;
     // Before it is copied: one row of many large values would be more than any number of small ones.
     bytes += row_size(*statement);

@@ -69,6 +69,10 @@ TEST_CASE("wrong SQL is answered with SQLite's words and the SQL", "[store]") {
   CHECK(unknown.error().what == "no such table: blocks (in: SELECT * FROM blocks)");
   CHECK(unknown.error().hint.find("trace_schema.md") != std::string::npos);
 
+  const auto late = query(path, "SELECT abs(-9223372036854775808) FROM run");  // SQLite says so when it makes the row
+  REQUIRE(!late);
+  CHECK(late.error().kind == ErrorKind::usage);
+
   const auto two = query(path, "SELECT 1; SELECT 2");
   REQUIRE(!two);
   CHECK(two.error().what == "more than one statement: SELECT 2");
