@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/options/options.hpp"
+#include "traces/workload_source/workload_source.hpp"
 
 namespace foreshard::cli {
 
@@ -22,6 +23,7 @@ struct OptionSet::Parts {
     std::vector<std::string> words;
     bool no_others = false;
     bool writes = false;
+    bool to_standard_output = false;
   };
   std::map<const CLI::Option*, Said> said;  // lookup only, never iterated
 };
@@ -75,8 +77,10 @@ Option& Option::positive() {
   return *this;
 }
 
-Option& Option::writes() {
-  set_->parts_->said[option_].writes = true;
+Option& Option::writes(StandardOutput standard_output) {
+  OptionSet::Parts::Said& said = set_->parts_->said[option_];
+  said.writes = true;
+  said.to_standard_output = standard_output == StandardOutput::as_well;
   return *this;
 }
 
@@ -189,12 +193,32 @@ static bool same_place(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (fs::equivalent(a, b, error)) return true;
-  const auto place = [&](const fs::path& path) { return fs::weakly_canonical(path, error); };
+  // Of a relative path whose first name is not there weakly_canonical() leaves a relative one.
+  const auto place = [&](const fs::path& path) { return fs::weakly_canonical(fs::absolute(path, error), error); };
   return place(a) == place(b);
+}
+
+/// The files that a value names: as it is, by the commas of a list, behind RANK= and the like, and those of a SOURCE
+/// that is a folder.
+static void add_inputs(const std::string& value, std::vector<std::string>& inputs) {
+  const auto add = [&](const std::string& path) {
+    for (std::string& file : traces::source_files(path)) inputs.push_back(std::move(file));
+  };
+  const auto add_named = [&](const std::string& text) {
+    add(text);
+    if (const std::size_t equals = text.find('='); equals != std::string::npos) add(text.substr(equals + 1));
+  };
+  add_named(value);
+  for (std::size_t from = 0; value.find(',') != std::string::npos && from <= value.size();) {
+    const std::size_t comma = std::min(value.find(',', from), value.size());
+    add_named(value.substr(from, comma - from));
+    from = comma + 1;
+  }
 }
 
 Result<void> OptionSet::check_outputs() const {
   std::vector<std::string> inputs;
+  bool to_standard_output = false;
   std::vector<std::pair<std::string, std::string>> outputs;  // the option's name, the file's
   for (const CLI::Option* option : parts_->app.get_options()) {
     const auto said = parts_->said.find(option);
@@ -205,17 +229,21 @@ Result<void> OptionSet::check_outputs() const {
       if (writes) {
         if (value.empty())
           return fail(ErrorKind::usage, "the output has an empty name", option->get_name(), "name a file");
+        if (value == "-" && !said->second.to_standard_output)
+          return fail(ErrorKind::usage, "standard output has the answer: this one is written to a file",
+                      option->get_name(), "name a file, or ./- for one of that name");
+        to_standard_output |= value == "-";
         if (value != "-") outputs.emplace_back(option->get_name(), value);
-      } else if (names) {  // whole, and by the commas of a list
-        inputs.push_back(value);
-        for (std::size_t from = 0; value.find(',') != std::string::npos && from <= value.size();) {
-          const std::size_t comma = std::min(value.find(',', from), value.size());
-          inputs.push_back(value.substr(from, comma - from));
-          from = comma + 1;
-        }
+      } else if (names) {
+        add_inputs(value, inputs);
       }
     }
   }
+  if (outputs.empty() && !to_standard_output)
+    for (const CLI::Option* option : parts_->app.get_options())
+      if (option->get_name() == "--force" && option->count() > 0)
+        return fail(ErrorKind::usage, "nothing is written that could take the place of another file", "--force",
+                    "leave it out, or name an output");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto& [option, path] = outputs[i];
     FORESHARD_TRY(is_no_input(path, inputs));

@@ -26,6 +26,9 @@ namespace foreshard::cli {
 
 class OptionSet;
 
+/// Whether "-" stands for standard output where a file is written.
+enum class StandardOutput : std::uint8_t { no, as_well };
+
 /// One option that was added: what else is said of it. Valid as long as its OptionSet.
 class Option {
  public:
@@ -42,7 +45,7 @@ class Option {
   Option& range(double least, double most);
   Option& positive();
   /// Names a file or folder that is written: check_outputs() looks at it.
-  Option& writes();
+  Option& writes(StandardOutput standard_output = StandardOutput::no);
   /// Refused together with `other`.
   Option& excludes(const Option& other);
   /// The heading under which help lists it.
@@ -114,8 +117,9 @@ class OptionSet {
 
   /// Reads a verb's arguments in the order typed. False where --help was among them. Errors: usage.
   [[nodiscard]] Result<bool> parse(const std::vector<std::string>& arguments);
-  /// After parse(): refuses (usage) an output with an empty name, one that any other option or input names as well, and
-  /// two that are one file, whatever else may be written over. "-" is standard output.
+  /// After parse(): refuses (usage) an output with an empty name, one that any other option or input names as well
+  /// (also as a file of a model's folder), two that are one file, whatever else may be written over, "-" where the
+  /// option does not write to standard output, and --force where nothing is written.
   [[nodiscard]] Result<void> check_outputs() const;
   [[nodiscard]] std::string help() const;
   /// In the order of adding, --help first.

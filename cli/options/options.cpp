@@ -5,8 +5,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "core/base/strict_json.hpp"
+#include "traces/files/text_file.hpp"
 #include "traces/files/write_all.hpp"
 #include "traces/store/atomic_file.hpp"
 
@@ -26,7 +29,18 @@ Result<void> is_no_input(const std::string& output, std::span<const std::string>
   std::error_code error;
   for (const std::string& input : inputs)
     if (!output.empty() && std::filesystem::equivalent(output, input, error))
-      return fail(ErrorKind::usage, "is read as well: it would be lost", output, "give the output another name");
+      return fail(ErrorKind::usage, "is read, or belongs to what is read: it would be lost", output,
+                  "give the output another name");
+  return {};
+}
+
+Result<void> holds_no_input(const std::string& folder, const std::string& input) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (const fs::path& file : {fs::absolute(input, error), fs::weakly_canonical(input, error)})
+    if (fs::equivalent(file.parent_path(), folder, error))
+      return fail(ErrorKind::usage, fmt::format("holds {}, which is read: it would be lost", input), folder,
+                  "give the folder another name");
   return {};
 }
 
@@ -36,6 +50,19 @@ Result<void> write_text(const std::string& path, const std::string& text, bool f
   if (!traces::put_bytes(file->temporary_path(), text, traces::Put::instead))
     return fail(ErrorKind::input, fmt::format("cannot be written: {}", std::strerror(errno)), path);
   return file->commit();
+}
+
+Result<std::string> read_json_file(const std::string& path) {
+  auto text = traces::read_text(path);
+  FORESHARD_TRY(text);
+  const auto json = parse_strict_json(*text, path);
+  FORESHARD_TRY(json);
+  return text;
+}
+
+Error of_file(Error error, const std::string& path) {
+  error.kind = ErrorKind::input;
+  return in_file(std::move(error), path);
 }
 
 Error in_file(Error error, const std::string& path) {

@@ -39,7 +39,7 @@ struct ExportOptions {
   std::string output;
   std::string step;
   std::string table;
-  std::string collapse = "unit";
+  std::string collapse;
   bool force = false;
 };
 
@@ -181,6 +181,7 @@ Result<int> export_one_table(const ExportOptions& options, traces::OpenedStore& 
 Result<int> export_tables(const ExportOptions& options, traces::OpenedStore& store, Console& console) {
   std::vector<std::string> names;
   for (const traces::Table& table : traces::tables()) names.push_back(fmt::format("{}.csv", table.name));
+  FORESHARD_TRY(holds_no_input(options.output, options.run));
   auto folder = traces::AtomicFolder::create(options.output, options.force, names);
   FORESHARD_TRY(folder);
   std::uint64_t bytes = 0;
@@ -211,6 +212,8 @@ Result<int> export_csv(const ExportOptions& options, Console& console) {
 Result<int> run_export(ExportOptions& options, Console& console) {
   if (!options.table.empty() && options.format != "csv")
     return fail(ErrorKind::usage, "tables are exported as csv", "--table", "give --format csv");
+  if (!options.collapse.empty() && options.format != "dot" && options.format != "svg-graph")
+    return fail(ErrorKind::usage, "a graph's nodes are collapsed", "--collapse", "give --format dot or svg-graph");
   const bool to_file = !options.output.empty() && options.output != "-";
   if (!to_file && options.format == "svg-graph")
     return fail(ErrorKind::usage, "a picture needs a file", "-o", "give -o step.svg, or --format dot");
@@ -244,7 +247,7 @@ Action add_export(OptionSet& set) {
   set.add_option("-o,--output", options->output,
                  "the file, packed where its name ends with .gz; a folder for csv; - for standard output")
       .type_name("FILE")
-      .writes();
+      .writes(StandardOutput::as_well);
   set.add_option("--step", options->step,
                  "a step's number, or all; default: all, of dot, svg-graph and chakra the last")
       .type_name("N|all");
