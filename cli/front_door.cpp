@@ -10,6 +10,7 @@
 #include "cli/reference/reference_verbs.hpp"
 #include "cli/reference/version_report.hpp"
 #include "cli/terminal/output.hpp"
+#include "cli/terminal/printable.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/suggest.hpp"
 #include "viz/serve/questioner.hpp"
@@ -18,7 +19,7 @@ namespace foreshard::cli {
 namespace {
 
 int refuse(Console& console, const Error& error) {
-  console.error(error.text());
+  console.error(Error{error.kind, in_line(error.what), in_line(error.where), in_line(error.hint)}.text());
   return static_cast<int>(error.kind);
 }
 

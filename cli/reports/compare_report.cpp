@@ -10,6 +10,7 @@
 
 #include "cli/reports/compare_answer.hpp"
 #include "cli/reports/json_values.hpp"
+#include "cli/terminal/printable.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 
@@ -167,7 +168,8 @@ std::string plain_ms(Nanoseconds time) {
 void print_summary(std::ostream& out, const CompareReport& report) {
   const auto side = [&](char letter, const RunSummary& run) {
     const std::string time = run.step_ms_source.empty() ? "no step time" : "step time " + run.step_ms_source;
-    out << fmt::format("{}  {}  ({}{}{})\n", letter, run.path, run.steps, run.steps.empty() ? "" : ", ", time);
+    out << fmt::format("{}  {}  ({}{}{})\n", letter, in_line(run.path), in_line(run.steps),
+                       run.steps.empty() ? "" : ", ", time);
   };
   side('A', report.a);
   side('B', report.b);
@@ -379,7 +381,7 @@ std::string_view known_or_none(const std::string& fingerprint) {
 }  // namespace
 
 void print_compare(std::ostream& out, const CompareReport& report, std::uint32_t units) {
-  for (const std::string& line : compare_answer(report)) out << line << '\n';
+  for (const std::string& line : compare_answer(report)) out << in_line(line) << '\n';
   out << '\n';
   print_summary(out, report);
   print_breakdown(out, report);

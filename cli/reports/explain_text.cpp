@@ -8,6 +8,7 @@
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/remedy_json.hpp"
 #include "cli/reports/straggler_report.hpp"
+#include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
 #include "core/run/run_names.hpp"
@@ -174,11 +175,11 @@ void print_causes(std::ostream& out, const Explanation& e) {
   out << "\ncauses\n";
   if (e.causes.empty()) out << "  none found: nothing passes the thresholds of docs/explain.md\n";
   for (const Cause& cause : e.causes) {
-    out << "  " << format_bytes(cause.bytes) << "  " << cause.text << '\n';
+    out << "  " << format_bytes(cause.bytes) << "  " << in_line(cause.text) << '\n';
     if (cause.held_mean && cause.held_longest)
       out << fmt::format("    held for {} on average, {} at the longest\n", format_time(*cause.held_mean),
                          format_time(*cause.held_longest));
-    out << "    " << cause.advice << '\n';
+    out << "    " << in_line(cause.advice) << '\n';
   }
 }
 
@@ -192,9 +193,10 @@ void print_failures(std::ostream& out, const ExplainReport& report) {
     const StackId stack = stack_of(report.run, failed);
     const std::string op = names.op_of(stack), frame = names.whole_frame(stack);
     if (!op.empty() || !frame.empty())
-      out << fmt::format("  asked for by {}{}{}\n", op, op.empty() || frame.empty() ? "" : " at ", frame);
-    for (const std::string& why : failed.why) out << "  why: " << why << '\n';
-    for (const std::string& remedy : failed.remedies) out << "  room for this request alone: " << remedy << '\n';
+      out << fmt::format("  asked for by {}{}{}\n", in_line(op), op.empty() || frame.empty() ? "" : " at ", frame);
+    for (const std::string& why : failed.why) out << "  why: " << in_line(why) << '\n';
+    for (const std::string& remedy : failed.remedies)
+      out << "  room for this request alone: " << in_line(remedy) << '\n';
   }
 }
 
@@ -207,7 +209,7 @@ std::string indented(const std::string& text) {
 void print_remedies(std::ostream& out, const ExplainReport& report) {
   out << "\nremedies\n";
   if (!report.remedies) {
-    out << "  not simulated: " << report.no_remedies << '\n';
+    out << "  not simulated: " << in_line(report.no_remedies) << '\n';
     return;
   }
   const sim::Remedies& all = *report.remedies;
@@ -286,8 +288,9 @@ std::string explained_step(const Run& run, const Explanation& explanation) {
 
 void print_explain(std::ostream& out, const ExplainReport& report) {
   const Explanation& e = report.explanation;
-  out << fit_line(fit_of(report)) << '\n'
-      << report.run.info.name << ", " << explained_step(report.run, e) << ": " << headline(report) << '\n';
+  out << in_line(fit_line(fit_of(report))) << '\n'
+      << in_line(fmt::format("{}, {}: {}", report.run.info.name, explained_step(report.run, e), headline(report)))
+      << '\n';
   if (const sim::Remedy* best = best_remedy(report)) out << indented(best->pytorch);
   if (const PeriodParts* larger = larger_step(e))
     out << fmt::format("Step {0} is larger: it allocates {1}, and {2} are reserved (--step {0}).\n", larger->step,

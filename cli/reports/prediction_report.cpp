@@ -16,6 +16,7 @@
 #include "cli/reports/remedy_json.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/reports/trial_report.hpp"
+#include "cli/terminal/printable.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
@@ -342,7 +343,7 @@ void print_detail(Console& console, const sim::Prediction& p) {
 
 void print_prediction(Console& console, const Settings& before, const sim::Prediction& p, bool detail,
                       const sim::Remedies* fitting) {
-  for (const std::string& line : answer_lines(p, &before, fitting)) console.out << line << '\n';
+  for (const std::string& line : answer_lines(p, &before, fitting)) console.out << in_line(line) << '\n';
   print_plan_tables(console.out, p);
   if (p.trials) print_trials(console.out, *p.trials);
   if (detail)

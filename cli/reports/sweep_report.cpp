@@ -10,6 +10,7 @@
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/plan_command.hpp"
 #include "cli/reports/remedy_json.hpp"
+#include "cli/terminal/printable.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
@@ -104,8 +105,8 @@ std::size_t count(const SweepResult& result, SweepPoint::State state) {
 }
 
 void print_counts(std::ostream& out, const SweepResult& result) {
-  out << fmt::format("{} points of {} on {}: {} ran", result.points.size(), result.name, result.machine,
-                     count(result, SweepPoint::State::ran));
+  out << fmt::format("{} points of {} on {}: {} ran", result.points.size(), in_line(result.name),
+                     in_line(result.machine), count(result, SweepPoint::State::ran));
   const std::pair<SweepPoint::State, const char*> others[] = {{SweepPoint::State::out_of_memory, "out of memory"},
                                                               {SweepPoint::State::deadlock, "deadlocked"},
                                                               {SweepPoint::State::refused, "refused"}};
@@ -352,7 +353,7 @@ Json reasons_json(const std::vector<sim::ReasonCount>& reasons) {
 void print_reasons(std::ostream& out, std::string_view title, const std::vector<sim::ReasonCount>& reasons) {
   if (!reasons.empty()) out << '\n' << title << '\n';
   for (const auto& [reason, points] : reasons)
-    out << fmt::format("  {} {}: {}\n", points, points == 1 ? "point" : "points", reason);
+    out << fmt::format("  {} {}: {}\n", points, points == 1 ? "point" : "points", in_line(reason));
 }
 
 Json optional_index(const std::optional<std::size_t>& index) {

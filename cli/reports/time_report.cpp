@@ -8,6 +8,7 @@
 #include "cli/reports/plan_command.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_tables.hpp"
+#include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 #include "core/explain_time/time_words.hpp"
 #include "core/straggler/straggler_text.hpp"
@@ -185,7 +186,7 @@ std::vector<std::string> not_simulated(const TimeReport& report) {
 }
 
 void print_time(std::ostream& out, const TimeReport& report, bool detail) {
-  for (const std::string& line : time_answer(report)) out << line << ".\n";
+  for (const std::string& line : time_answer(report)) out << in_line(line) << ".\n";
   if (report.stragglers) out << "Ranks: " << straggler_sentences(*report.stragglers).front() << ".\n";
   const bool planned = report.clean && report.clean->time;
   if (planned) print_causes(out, report.clean->run, *report.clean->time, "planned step", detail);

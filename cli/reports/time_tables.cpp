@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/terminal/output.hpp"
+#include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 #include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_words.hpp"
@@ -117,10 +118,10 @@ void print_longest(std::ostream& out, const Run& run, const TimeExplanation& e) 
     const IdleGap& gap = e.gaps[g];
     if (gap.length() <= kKernelGaps) break;
     out << fmt::format("  {} ms from {} ms, {}, before {}\n", ms(gap.length()), ms(gap.start - e.begin),
-                       gap.phase.empty() ? "between phases" : "in " + gap.phase, next_words(run, gap));
+                       gap.phase.empty() ? "between phases" : "in " + gap.phase, in_line(next_words(run, gap)));
     for (std::size_t i = gap.first_part; i < gap.first_part + gap.parts; ++i)
       if (const IdlePart& part = e.parts[i]; 20 * part.length().count >= gap.length().count)
-        out << fmt::format("    {} ms {}: {}\n", ms(part.length()), title(part.cause), chain_words(run, part));
+        out << fmt::format("    {} ms {}: {}\n", ms(part.length()), title(part.cause), in_line(chain_words(run, part)));
   }
 }
 

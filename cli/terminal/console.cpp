@@ -15,12 +15,12 @@ constexpr std::string_view kWipe = "\r\033[K";
 
 constexpr std::size_t kLongestMessage = 2000;  // the values of inputs stand in messages, however long they are
 
-std::string message(std::string_view text) {
-  return printable(shortened(text, kLongestMessage), Lines::many);
+std::string message(std::string_view text, Lines lines = Lines::one) {
+  return printable(shortened(text, kLongestMessage), lines);
 }
 
-void line(Console& console, std::string_view color, std::string_view word, std::string_view said) {
-  const std::string text = message(said);
+void line(Console& console, std::string_view color, std::string_view word, std::string_view said, Lines lines) {
+  const std::string text = message(said, lines);
   if (console.color)
     console.err << color << word << kReset << ' ' << text << '\n';
   else
@@ -33,10 +33,10 @@ void Console::note(std::string_view text) {
   if (!quiet) err << message(text) << '\n';
 }
 void Console::warn(std::string_view text) {
-  line(*this, kYellow, "warning:", text);
+  line(*this, kYellow, "warning:", text, Lines::one);
 }
 void Console::error(std::string_view text) {
-  line(*this, kRed, "error:", text);
+  line(*this, kRed, "error:", text, Lines::many);
 }
 
 Progress::Progress(Console& console, std::string what)

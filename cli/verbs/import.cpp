@@ -14,6 +14,7 @@
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/run_answer.hpp"
 #include "cli/terminal/output.hpp"
+#include "cli/terminal/printable.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/json_io.hpp"
@@ -63,7 +64,7 @@ void print_inferred(Console& console, const traces::Inference& inference) {
     table.row({item.key, word_of(item), item.settled ? item.from : "assumed: " + item.from});
   table.print(console.out);
   for (const std::string& question : inference.unsettled)
-    console.out << "not settled by the recording: " << question << '\n';
+    console.out << "not settled by the recording: " << in_line(question) << '\n';
 }
 
 /// MFU of the step time that the summary says; none where there is no step time or no workload.

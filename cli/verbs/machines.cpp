@@ -9,6 +9,7 @@
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/terminal/output.hpp"
+#include "cli/terminal/printable.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
@@ -87,7 +88,7 @@ Result<int> show(const MachinesOptions& options, Console& console) {
     print_json(console.out, Json(*whole));
     return kDone;
   }
-  console.out << profile->name << ": " << profile->description << "\n\n";
+  console.out << in_line(profile->name) << ": " << in_line(profile->description) << "\n\n";
   Table table({{"constant"}, {"value"}, {"unit"}, {"fitted on"}, {"source"}});
   nlohmann::json constants = *whole;
   constants.erase("measurements");

@@ -64,6 +64,10 @@ TEST_CASE("control characters are written out before a terminal sees them") {
                   Lines::many) == "\\u009b31m \xc3\xa9\xc2\xa0\xff");
   CHECK(printable("a\n\tb\r", Lines::many) == "a\n\tb\\x0d");
   CHECK(printable("a\n\tb", Lines::one) == "a\\n\\tb");
+  // Those that turn the direction of writing, and a separator; their neighbours stay: U+2010, U+2065, U+2500, a cut
+  // one.
+  CHECK(printable("\u202ea\u2066b\u2069\u200f\u2028", Lines::many) == "\\u202ea\\u2066b\\u2069\\u200f\\u2028");
+  CHECK(printable("\u2010\u2065\u2500\xe2\x80", Lines::many) == "\u2010\u2065\u2500\xe2\x80");
 
   Table table({{"name"}});
   table.row({"x\x1b]0;title\x07\ny"});
@@ -73,7 +77,8 @@ TEST_CASE("control characters are written out before a terminal sees them") {
   Console console{out, err};
   console.error("run\x1b[31m.db: wrong");
   console.note("\x9b");
-  CHECK(err.str() == "error: run\\x1b[31m.db: wrong\n\x9b\n");
+  console.warn("a\nerror: b");
+  CHECK(err.str() == "error: run\\x1b[31m.db: wrong\n\x9b\nwarning: a\\nerror: b\n");
 }
 
 TEST_CASE("a terminal's stream is printable, also where a character comes in two pieces") {
@@ -83,8 +88,12 @@ TEST_CASE("a terminal's stream is printable, also where a character comes in two
   out << "a\x1b"
       << "\xc2"
       << "\x9b" << 'b' << "\xc2"
-      << "\xa0" << std::flush;
-  CHECK(to.str() == "a\\x1b\\u009bb\xc2\xa0");
+      << "\xa0\xe2"
+      << "\x80"
+      << "\xae"
+      << "\xe2\x94"
+      << "\x80" << std::flush;
+  CHECK(to.str() == "a\\x1b\\u009bb\xc2\xa0\\u202e\u2500");
 }
 
 TEST_CASE("messages are not as long as the values in them") {
