@@ -3,7 +3,6 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/settings/settings_table.hpp"
-#include "traces/files/text_file.hpp"
 
 namespace foreshard::cli {
 
@@ -35,15 +34,14 @@ Result<GivenRanges> RangeOptions::ranges() const {
     for (const std::string& text : given->texts) {
       std::string value = text;
       if (given->is_file) {
-        const auto content = traces::read_text(text);
+        auto content = read_json_file(text);
         FORESHARD_TRY(content);
-        value = *content;
+        value = std::move(*content);
       }
       auto values = parse_range(given->key, value);
       if (!values) {
         Error error = values.error();
-        if (given->is_file) error.where = text;
-        return tl::unexpected(error);
+        return tl::unexpected(given->is_file ? of_file(std::move(error), text) : error);
       }
       add_values(out.ranges, given->key, *values);
       if (given->is_file)

@@ -1,11 +1,13 @@
 #include "cli/options/setting_options.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <set>
 
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/settings/settings_table.hpp"
-#include "traces/files/text_file.hpp"
 
 namespace foreshard::cli {
 
@@ -29,6 +31,7 @@ void SettingOptions::add_to(OptionSet& set) {
     options_.push_back(std::make_unique<Given>());
     Given& given = *options_.back();
     given.key = std::string(setting.key);
+    given.option = setting.option();
     given.is_file = setting.form == SettingForm::json;
     given.repeatable = setting.repeatable;
     const std::string name = setting.option(), help = std::string(setting.help) + default_words(setting, value);
@@ -51,21 +54,34 @@ void SettingOptions::add_to(OptionSet& set) {
   }
 }
 
+Result<void> SettingOptions::check_once() const {
+  for (const auto& given : options_) {
+    std::set<std::string> seen;
+    for (const std::string& value : given->values) {
+      const std::string of = value.substr(0, value.rfind('='));  // "UNIT=VALUE"
+      if (given->repeatable && !seen.insert(of).second)
+        return fail(ErrorKind::usage, fmt::format("{} is given twice of '{}'", given->option, of), given->option,
+                    "say one of the two");
+    }
+  }
+  return {};
+}
+
 Result<Settings> SettingOptions::apply(Settings settings) const {
+  FORESHARD_TRY(check_once());
   for (const auto& given : options_) {
     for (std::size_t i = given->repeatable || given->values.empty() ? 0 : given->values.size() - 1;
          i < given->values.size(); ++i) {
       std::string value = given->values[i];
       if (given->is_file) {
-        const auto text = traces::read_text(value);
+        auto text = read_json_file(value);
         FORESHARD_TRY(text);
-        value = *text;
+        value = std::move(*text);
       }
       auto set = set_setting(settings, given->key, value);
       if (!set) {
         Error error = set.error();
-        if (given->is_file) error.where = given->values[i];
-        return tl::unexpected(error);
+        return tl::unexpected(given->is_file ? of_file(std::move(error), given->values[i]) : error);
       }
     }
   }

@@ -27,10 +27,13 @@ class SettingOptions {
  private:
   struct Given {
     std::string key;
+    std::string option = {};          ///< "--key"
     bool is_file = false;             ///< the text names a file that holds the value
     std::vector<std::string> values;  ///< as typed; the last counts unless the row is repeatable
     bool repeatable = false;
   };
+  /// Refuses (usage) two values of one unit.
+  [[nodiscard]] Result<void> check_once() const;
   std::vector<std::unique_ptr<Given>> options_;
 };
 

@@ -17,13 +17,13 @@ namespace {
 constexpr std::string_view kDefaultMachine = "h200";
 constexpr unsigned kLargestRank = 65'536;
 
-/// "a,b" and "c": a, b, c.
+/// "a,b" and "c": a, b, c. An empty word stays: it names nothing, and is refused as such.
 std::vector<std::string> words_of(const std::vector<std::string>& texts) {
   std::vector<std::string> out;
   for (const std::string& text : texts)
     for (std::size_t from = 0; from <= text.size();) {
       const std::size_t comma = std::min(text.find(',', from), text.size());
-      if (comma > from) out.push_back(text.substr(from, comma - from));
+      out.push_back(text.substr(from, comma - from));
       from = comma + 1;
     }
   return out;

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/no_remedies.hpp"
 #include "cli/reports/straggler_report.hpp"
+#include "cli/terminal/printable.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/explain_remedies.hpp"
 #include "cli/verbs/explain_time.hpp"
@@ -26,6 +28,9 @@
 namespace foreshard::cli {
 namespace {
 
+constexpr std::uint32_t kBlocks = 10;
+constexpr std::uint32_t kSeries = 200;
+
 struct ExplainOptions {
   traces::ImportRequest files;  ///< `snapshot` is RUN, where that is one
   std::string run;
@@ -33,8 +38,8 @@ struct ExplainOptions {
   std::string at = "peak";
   std::string machine;
   std::optional<Bytes> memory_limit;
-  std::size_t blocks = 10;
-  std::size_t series = 200;
+  std::optional<std::uint32_t> blocks;
+  std::optional<std::uint32_t> series;
   bool no_remedies = false;
   bool time = false;
   bool detail = false;
@@ -90,7 +95,7 @@ void report_oddities(Console& console, const Loaded& loaded, const Explanation& 
 
 Result<ExplainRequest> request_of(const ExplainOptions& options) {
   ExplainRequest request;
-  request.largest = options.blocks;
+  request.largest = options.blocks.value_or(kBlocks);
   if (options.step == "all") {
     request.whole_run = true;
   } else if (!options.step.empty()) {
@@ -128,6 +133,10 @@ Result<void> check_options(const ExplainOptions& options) {
     return fail(ErrorKind::usage, "--detail belongs to --time", "--detail", "add --time, or leave it out");
   if (options.time && options.at != "peak")
     return fail(ErrorKind::usage, "--at is a moment of the memory report", "--at", "leave out --at or --time");
+  for (const auto& [option, given] : {std::pair{"--blocks", options.blocks}, std::pair{"--series", options.series}})
+    if (options.time && given)
+      return fail(ErrorKind::usage, fmt::format("{} is of the memory report", option), option,
+                  fmt::format("leave out {} or --time", option));
   if (options.time && options.step == "all")
     return fail(ErrorKind::usage, "time is explained of one step", "--step", "give a number, or leave it out");
   return {};
@@ -159,7 +168,7 @@ int explain_ranks(const ExplainOptions& options, const Run& run, const Straggler
     print_json(console.out, json);
     return kDone;
   }
-  console.out << run.info.name << ": " << straggler_sentences(found).front()
+  console.out << in_line(run.info.name) << ": " << straggler_sentences(found).front()
               << ".\nIt holds no memory record: import a snapshot with the traces to explain memory.\n";
   print_stragglers(console.out, found);
   return kDone;
@@ -172,6 +181,9 @@ Result<int> explain_run(ExplainOptions& options, Console& console) {
   auto run = store_or_newest(options.run, console);
   FORESHARD_TRY(run);
   options.run = std::move(*run);
+  if (std::error_code error;
+      std::filesystem::exists(options.run, error) && std::filesystem::is_other(options.run, error))
+    return fail(ErrorKind::input, "is a pipe or a device, a file is needed", options.run);
   auto loaded = traces::is_store(options.run) ? load_store(options, console) : load_snapshot(options, console);
   FORESHARD_TRY(loaded);
   if (options.time) return explain_its_time(options, *request, *loaded, console);
@@ -185,7 +197,7 @@ Result<int> explain_run(ExplainOptions& options, Console& console) {
   report.fingerprint = fingerprint_of(loaded->run);
   FORESHARD_TRY(simulate(options, *loaded, console, report));
   if (options.json)
-    print_json(console.out, explain_json(report, options.series));
+    print_json(console.out, explain_json(report, options.series.value_or(kSeries)));
   else
     print_explain(console.out, report);
   return kDone;

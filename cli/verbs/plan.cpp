@@ -41,6 +41,8 @@ Result<sim::Remedies> what_fits(const Planned& planned, std::optional<Bytes> mem
 }
 
 Result<int> plan(PlanOptions& options, Console& console) {
+  if (!options.name.empty() && options.output.empty())
+    return fail(ErrorKind::usage, "--name names the run that -o writes", "--name", "leave it out, or give -o RUN");
   if (!options.output.empty()) FORESHARD_TRY(may_write(options.output, options.force));
   const auto planned = read_planned(options.source, options.setting_options, console);
   FORESHARD_TRY(planned);

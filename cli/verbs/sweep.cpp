@@ -44,6 +44,8 @@ struct SweepOptions {
 };
 
 Result<void> check_outputs(const SweepOptions& options) {
+  if (!options.name.empty() && options.output.empty())
+    return fail(ErrorKind::usage, "--name names the run that -o writes", "--name", "leave it out, or give -o RUN");
   for (const std::string& path : {options.csv, options.output})
     if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
   return options.progress.empty() ? Result<void>() : may_append(options.progress, options.force);

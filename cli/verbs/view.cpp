@@ -107,6 +107,9 @@ Result<int> view(ViewOptions& options, Console& console) {
   const auto format = format_of(options.output);
   FORESHARD_TRY(format);
   if (*format == "html") return view_page(options, console);
+  if (options.no_remedies || !options.machine.empty())
+    return fail(ErrorKind::usage, "a picture has no remedies", options.no_remedies ? kNoRemedies : "--machine",
+                "leave it out, or write x.html");
   auto timeline = timeline_options(options);
   FORESHARD_TRY(timeline);
   FORESHARD_TRY(may_write(options.output, options.force));

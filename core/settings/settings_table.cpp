@@ -235,10 +235,14 @@ using PrefetchMap = std::map<std::string, std::vector<std::string>>;
 
 Result<PrefetchMap> prefetch_map(const SettingOption& setting, const std::string& pass, const Json& object) {
   PrefetchMap out;
-  if (!object.is_object()) return refused(setting, pass + ": " + json_text(object));
+  const auto wrong = [&](const std::string& where, const char* wanted) {
+    return fail(ErrorKind::usage, fmt::format("{} of {} is needed", wanted, setting.key), where,
+                std::string(setting.help));
+  };
+  if (!object.is_object()) return wrong(pass, "an object of lists, by unit,");
   for (const auto& [unit, list] : object.items()) {
     const bool names = list.is_array() && std::all_of(list.begin(), list.end(), [](auto& n) { return n.is_string(); });
-    if (!names) return refused(setting, fmt::format("{}: {}: {}", pass, unit, json_text(list)));
+    if (!names) return wrong(pass + "." + unit, "a list of units' names");
     out[unit] = list.template get<std::vector<std::string>>();
   }
   return out;
@@ -248,7 +252,9 @@ Result<void> set_prefetch_lists(Settings& settings, const SettingOption& setting
   PrefetchLists lists;
   if (value != "null") {
     const Json object = parse_ordered_json_text(value);
-    if (!object.is_object()) return refused(setting, value);
+    if (!object.is_object())
+      return fail(ErrorKind::usage, fmt::format("an object of {} is needed", setting.key), {},
+                  std::string(setting.help));
     for (const auto& [pass, units] : object.items()) {
       if (!index_of(pass, kPasses))
         return fail(ErrorKind::usage, fmt::format("unknown key '{}' in {}", pass, setting.key), {},

@@ -60,9 +60,29 @@ TEST_CASE("files that are not there are wrong input, with their name") {
   CHECK(answer.out.empty());
 }
 
+TEST_CASE("a pipe is no run, and is not waited for") {
+  const foreshard::test::TemporaryFolder folder;
+  const std::string fifo = folder.file("fifo");
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"plan", fifo},
+                                             {"sweep", fifo},
+                                             {"explain", fifo},
+                                             {"compare", fifo, fifo},
+                                             {"view", fifo, "-o", folder.file("x.html")},
+                                             {"export", fifo, "--format", "dot"},
+                                             {"query", fifo, "SELECT 1"}}) {
+    const Answer answer = run_cli(arguments);
+    INFO(arguments[0] << " " << answer.err);
+    CHECK(answer.status == 3);
+    CHECK(answer.err.find("is a pipe or a device, a file is needed") != std::string::npos);
+  }
+}
+
 TEST_CASE("an output has a name, and is no input") {
   const foreshard::test::TemporaryFolder folder;
   const std::string a = folder.write("a.db", "x"), b = folder.file("b.html");
+  const std::string config = folder.write("config.json", "x"), weights = folder.write("model.safetensors", "x");
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"plan", "mlp", "--gpus", "4", "-o", ""},
                                              {"sweep", "mlp", "--gpus", "4", "--csv", ""},
@@ -74,13 +94,74 @@ TEST_CASE("an output has a name, and is no input") {
                                              {"plan", "mlp", "--gpus", "4", "--prefetch-lists", a, "-o", a, "--force"},
                                              {"compare", a, a, "-o", a, "--force"},
                                              {"compare", a, a, "-o", folder.file("page.txt")},
-                                             {"sweep", "mlp", "--gpus", "4", "--csv", b, "-o", b}}) {
+                                             {"plan", b, "--rank-source", "1=" + a, "-o", a, "--force"},
+                                             {"plan", folder.path().string(), "-o", config, "--force"},
+                                             {"plan", config, "-o", weights, "--force"},
+                                             {"sweep", folder.path().string(), "--csv", weights, "--force"},
+                                             {"plan", weights, "-o", config, "--force"},
+                                             {"plan", "mlp", "--gpus", "4", "-o", "-"},
+                                             {"view", a, "-o", "-"},
+                                             {"sweep", "mlp", "--gpus", "4", "--csv", b, "-o", b},
+                                             {"sweep", "mlp", "--gpus", "4", "--csv", "none", "-o", "./none"}}) {
     const Answer answer = run_cli(arguments);
     INFO(arguments[0] << " " << answer.err);
     CHECK(answer.status == 2);
     CHECK(answer.out.empty());
-    CHECK(foreshard::test::file_bytes(a) == "x");
+    for (const std::string& input : {a, config, weights}) CHECK(foreshard::test::file_bytes(input) == "x");
+    CHECK_FALSE(std::filesystem::exists("none"));
   }
+}
+
+TEST_CASE("options that would do nothing are refused") {
+  const foreshard::test::TemporaryFolder folder;
+  const std::string a = folder.write("a.db", "x"), svg = folder.file("a.svg");
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"plan", "mlp", "--gpus", "4", "--force"},
+           {"plan", "mlp", "--gpus", "4", "--name", "x"},
+           {"sweep", "mlp", "--gpus", "4", "--name", "x"},
+           {"plan", "mlp", "--gpus", "4", "--freeze", ""},
+           {"plan", "mlp", "--gpus", "4", "--lora", "2", "--lora-targets", ""},
+           {"plan", "mlp", "--gpus", "4", "--reshard-of-unit", "layers.0=true", "--reshard-of-unit", "layers.0=false"},
+           {"compare", a, a, "--force"},
+           {"explain", a, "--time", "--blocks", "3"},
+           {"explain", a, "--time", "--series", "3"},
+           {"export", a, "--format", "perfetto", "-o", svg, "--collapse", "none"},
+           {"view", a, "-o", svg, "--no-remedies"},
+           {"view", a, "-o", svg, "--machine", "h200"}}) {
+    const Answer answer = run_cli(arguments);
+    INFO(arguments[0] << " " << answer.err);
+    CHECK(answer.status == 2);
+    CHECK(answer.out.empty());
+  }
+}
+
+TEST_CASE("what a setting's file says is wrong input, with its place and without all of it") {
+  const foreshard::test::TemporaryFolder folder;
+  std::string long_value = "[1";
+  for (int i = 0; i < 1000; ++i) long_value += ",1";
+  long_value += ']';
+  const auto answer = [&](const std::string& verb, const std::string& text) {
+    const Answer out = run_cli({verb, "mlp", "--gpus", "4", "--prefetch-lists", folder.write("l.json", text)});
+    INFO(verb << " " << out.err);
+    CHECK(out.status == 3);
+    CHECK(out.err.find("l.json") != std::string::npos);
+    CHECK(out.err.size() < 400);
+    return out.err;
+  };
+  for (const std::string verb : {"plan", "sweep"}) {
+    CHECK(answer(verb, "{\"forward\":\n x}").find("line 2") != std::string::npos);
+    CHECK(answer(verb, R"({"forward": {"layers.0": )" + long_value + "}}").find("forward.layers.0") !=
+          std::string::npos);
+    CHECK(answer(verb, R"({"forward": )" + long_value + "}").find("forward") != std::string::npos);
+    CHECK(answer(verb, R"({"forwards": {}})").find("did you mean 'forward'?") != std::string::npos);
+    static_cast<void>(answer(verb, long_value));
+  }
+}
+
+TEST_CASE("an error is as many lines as it has parts, whatever its words came out of") {
+  const Answer answer = run_cli({"plan", "no/such\nerror: other"});
+  CHECK(answer.status == 3);
+  CHECK(answer.err.starts_with("error: no/such\\nerror: other: cannot be opened"));
 }
 
 TEST_CASE("an option with an equals sign and nothing behind it takes no other option for its value") {

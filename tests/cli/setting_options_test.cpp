@@ -106,6 +106,7 @@ TEST_CASE("prefetch lists come from a file") {
   folder.write("lists.json", "nonsense");
   const auto wrong = parsed({"--prefetch-lists", path});
   REQUIRE_FALSE(wrong);
-  CHECK(wrong.error().where == path);
+  CHECK(wrong.error().kind == foreshard::ErrorKind::input);
+  CHECK(wrong.error().where == path + ", line 1, column 2");
   CHECK_FALSE(parsed({"--prefetch-lists", "/nonexistent/file"}));
 }

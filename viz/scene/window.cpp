@@ -191,7 +191,7 @@ Result<Window> choose_window(const Run& run, const WindowRequest& request) {
   if (window.lanes) length = std::max(length, device_end(run, *window.lanes) - window.lanes->origin);
   window.from = request.from.value_or(Nanoseconds{0});
   window.to = request.to.value_or(length);
-  if (window.to <= window.from)
+  if (window.to <= window.from || window.from >= length || window.to <= Nanoseconds{})
     return fail(ErrorKind::usage,
                 fmt::format("there is nothing between {:.3f} ms and {:.3f} ms", window.from.ms(), window.to.ms()),
                 "--from/--to",
