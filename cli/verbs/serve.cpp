@@ -89,7 +89,7 @@ Result<int> serve(ServeOptions& options, Console& console) {
   console.out << fmt::format("http://127.0.0.1:{}/", *port) << std::endl;  // a script waits for this line
   console.note("serving on the loopback address only; Ctrl-C ends it");
   server->run();
-  if (server->reporting()) {  // a simulation is not waited for, and has what it uses until the process is gone
+  if (server->busy()) {  // what is being made is not waited for, and has what it uses until the process is gone
     console.threads_left = true;
     static_cast<void>(server.release());
     static_cast<void>(content.release());

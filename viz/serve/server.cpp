@@ -68,11 +68,10 @@ class Server::Impl {
     }
     accept();
     context_.run();
-    readers_.join();
     questioners_.join();
   }
 
-  [[nodiscard]] bool reporting() const { return *reports_ > 0; }
+  [[nodiscard]] bool busy() const { return *answers_ > 0; }
 
   void stop() {
     asio::post(context_, [this] { end(); });
@@ -116,9 +115,7 @@ class Server::Impl {
     if (same != asked_for_.end()) return same->then.push_back(std::move(then));
     asked_for_.push_back({asked, {}});
     asked_for_.back().then.push_back(std::move(then));
-    ++*reports_;
-    const std::shared_ptr<void> counted(nullptr, [count = reports_](void*) { --*count; });
-    asio::post(reporters_, [this, counted, asked] {
+    asio::post(reporters_, [this, counted = counted(answers_), asked] {
       auto answer = std::make_shared<Answer>(content_.answer(asked, {}));
       asio::post(context_, [this, asked, answer] {
         const auto made =
@@ -135,17 +132,15 @@ class Server::Impl {
     const bool question = asked.what == Asked::What::sql;
     if (question && *questions_ >= host_.options.questions)
       return then({503, "application/json", "{\"error\":\"too many questions at once\"}"});
-    std::shared_ptr<void> counted;
-    if (question) {
-      ++*questions_;
-      counted = std::shared_ptr<void>(nullptr, [count = questions_](void*) { --*count; });
-    }
-    asio::post(question ? questioners_ : readers_, [this, counted = std::move(counted), asked = std::move(asked),
-                                                    body = std::move(body), then = std::move(then)]() mutable {
-      auto answer = std::make_shared<Answer>(content_.answer(asked, body));
-      answer->until_sent = std::move(counted);
-      asio::post(context_, [answer = std::move(answer), then = std::move(then)] { then(std::move(*answer)); });
-    });
+    std::shared_ptr<void> until_sent = question ? counted(questions_) : nullptr;
+    asio::post(question ? questioners_ : readers_,
+               [this, until_sent = std::move(until_sent), made = question ? nullptr : counted(answers_),
+                asked = std::move(asked), body = std::move(body), then = std::move(then)]() mutable {
+                 auto answer = std::make_shared<Answer>(content_.answer(asked, body));
+                 answer->until_sent = std::move(until_sent);
+                 asio::post(context_,
+                            [answer = std::move(answer), then = std::move(then)] { then(std::move(*answer)); });
+               });
   }
 
   void end() {
@@ -168,11 +163,16 @@ class Server::Impl {
   asio::signal_set signals_;
   HttpConnection::Host host_;
   std::list<std::shared_ptr<HttpConnection>> connections_;
+  using Count = std::shared_ptr<std::atomic<std::size_t>>;
+  /// One more until it is let go of.
+  static std::shared_ptr<void> counted(const Count& count) {
+    ++*count;
+    return {nullptr, [count](void*) { --*count; }};
+  }
   /// Shared, because an answer that is never sent is let go of after this; changed on the context's thread, and by
   /// answers that are dropped when no thread runs any more.
-  std::shared_ptr<std::atomic<std::size_t>> questions_ = std::make_shared<std::atomic<std::size_t>>(0);
-  /// Shared for the same reason.
-  std::shared_ptr<std::atomic<std::size_t>> reports_ = std::make_shared<std::atomic<std::size_t>>(0);
+  Count questions_ = std::make_shared<std::atomic<std::size_t>>(0);
+  Count answers_ = std::make_shared<std::atomic<std::size_t>>(0);  ///< others that are being made, or wait to be
   struct Report {
     Asked asked;
     std::vector<std::function<void(Answer)>> then;
@@ -197,8 +197,8 @@ void Server::stop() {
   impl_->stop();
 }
 
-bool Server::reporting() const {
-  return impl_->reporting();
+bool Server::busy() const {
+  return impl_->busy();
 }
 
 }  // namespace foreshard::viz

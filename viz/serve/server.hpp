@@ -33,7 +33,7 @@ class Server {
  public:
   /// `content` must outlive the server.
   Server(Content& content, const ServerOptions& options);
-  /// Waits for the reports that are being made.
+  /// Waits for the answers that are being made.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -43,9 +43,10 @@ class Server {
   /// Serves until stop(), or a signal; then ends every connection and question and returns.
   void run();
   void stop();
-  /// Whether a report is being made, also after run(): nobody wants it any more, but nothing ends it. A process that
-  /// will not wait for ~Server() leaves server and content as they are and ends (_Exit).
-  [[nodiscard]] bool reporting() const;
+  /// Whether an answer is being made, also after run(): nobody wants it any more, but nothing ends it (a large store is
+  /// read, a report simulates). A process that will not wait for ~Server() leaves server and content as they are and
+  /// ends (_Exit).
+  [[nodiscard]] bool busy() const;
 
  private:
   class Impl;

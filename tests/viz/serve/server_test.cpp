@@ -127,6 +127,23 @@ TEST_CASE("reports that take long are made once for all who ask; pages are serve
   }
 }
 
+TEST_CASE("it ends at once, while a page is being made") {
+  std::atomic<bool> begun{false}, go{false};
+  Reports reports;
+  reports.row = [&](const foreshard::Run&) {
+    begun = true;
+    while (!go) std::this_thread::sleep_for(milliseconds(5));
+    return std::vector<std::string>();
+  };
+  Served served({stored_run(), stored_run()}, {}, {}, reports);
+  const Line asking(served.port());
+  asking.say("GET / HTTP/1.1\r\nHost: " + served.host() + "\r\n\r\n");
+  while (!begun) std::this_thread::sleep_for(milliseconds(5));
+  CHECK(served.stop() < 1);
+  CHECK(asking.closed(milliseconds(1000)));
+  go = true;
+}
+
 TEST_CASE("a pipe that takes a run's name holds nobody up") {
   const std::string pipe = fresh_path("pipe");
   Served served({stored_run(), pipe});
