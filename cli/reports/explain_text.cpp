@@ -295,7 +295,7 @@ void print_explain(std::ostream& out, const ExplainReport& report) {
   if (const PeriodParts* larger = larger_step(e))
     out << fmt::format("Step {0} is larger: it allocates {1}, and {2} are reserved (--step {0}).\n", larger->step,
                        format_bytes(larger->peaks.allocated), format_bytes(larger->peaks.reserved));
-  if (report.stragglers) out << "Ranks: " << straggler_sentences(*report.stragglers).front() << ".\n";
+  if (report.stragglers) out << "Ranks: " << in_line(straggler_sentences(*report.stragglers).front()) << ".\n";
   print_failures(out, report);
   const Moment& shown = e.asked ? *e.asked : e.reserved_peak;
   print_gap(out, report, shown, e.asked ? "reserved memory at the time asked for" : "reserved memory at its peak");

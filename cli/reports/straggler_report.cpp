@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 #include "core/run/allocation_names.hpp"
 #include "core/straggler/straggler_text.hpp"
@@ -45,7 +46,7 @@ void print_phases(std::ostream& out, const LateRank& late) {
 
 void print_stragglers(std::ostream& out, const Stragglers& found) {
   out << "\nranks (GPU time a step, mean of " << found.steps << (found.steps == 1 ? " step)\n" : " steps)\n");
-  for (const std::string& sentence : straggler_sentences(found)) out << "  " << sentence << '\n';
+  for (const std::string& sentence : straggler_sentences(found)) out << "  " << in_line(sentence) << '\n';
   out << '\n';
   print_times(out, found);
   if (found.late) print_phases(out, *found.late);

@@ -168,7 +168,7 @@ int explain_ranks(const ExplainOptions& options, const Run& run, const Straggler
     print_json(console.out, json);
     return kDone;
   }
-  console.out << in_line(run.info.name) << ": " << straggler_sentences(found).front()
+  console.out << in_line(run.info.name) << ": " << in_line(straggler_sentences(found).front())
               << ".\nIt holds no memory record: import a snapshot with the traces to explain memory.\n";
   print_stragglers(console.out, found);
   return kDone;

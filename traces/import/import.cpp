@@ -218,6 +218,7 @@ Result<void> Importer::read_files() {
         read_profiler_trace(request_.trace, {.keep_cpu_ops = request_.keep_cpu_ops, .device = request_.device});
     FORESHARD_TRY(trace);
     trace_ = std::move(*trace);
+    FORESHARD_TRY(check_rank(trace_->rank, trace_->world_size, request_.trace));
     FORESHARD_TRY(note_file("trace", request_.trace));
   }
   return {};

@@ -177,11 +177,8 @@ struct Collector {
     if (!other.trace.rank)
       return fail(ErrorKind::mismatch, "does not say which rank it is of", other.file,
                   "distributedInfo is written where torch.distributed is initialised before the profiler starts");
-    if (const auto world = other.trace.world_size ? other.trace.world_size : first.world_size;
-        world && *other.trace.rank >= *world)
-      return fail(ErrorKind::mismatch,
-                  fmt::format("is of rank {}, and the world has {} ranks, from 0", *other.trace.rank, *world),
-                  other.file, "give the traces of one run");
+    FORESHARD_TRY(
+        check_rank(other.trace.rank, other.trace.world_size ? other.trace.world_size : first.world_size, other.file));
     if (!seen.insert(*other.trace.rank).second)
       return fail(ErrorKind::mismatch, fmt::format("is of rank {}, as another trace is", *other.trace.rank), other.file,
                   "give each rank's trace once, of one run");
@@ -270,6 +267,13 @@ struct Collector {
 };
 
 }  // namespace rank_traces_detail
+
+Result<void> check_rank(std::optional<std::uint32_t> rank, std::optional<std::uint32_t> world,
+                        const std::string& file) {
+  if (!rank || !world || *rank < *world) return {};
+  return fail(ErrorKind::mismatch, fmt::format("is of rank {}, and the world has {} ranks, from 0", *rank, *world),
+              file, "give the traces of one run");
+}
 
 struct RankTraces::Impl : rank_traces_detail::Collector {
   using Collector::Collector;

@@ -7,7 +7,9 @@
 // Who: import. Deterministic: ranks come in their order, whatever the files'.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,10 @@ struct FirstRank {
   std::int64_t origin_ns = 0;
   std::vector<TraceCommunicator> communicators;
 };
+
+/// Fails (mismatch) with a trace of a rank that its world has not.
+[[nodiscard]] Result<void> check_rank(std::optional<std::uint32_t> rank, std::optional<std::uint32_t> world,
+                                      const std::string& file);
 
 /// Takes one trace after the other and keeps its device ops alone. `run` has its trace, units, steps and phases, and
 /// outlives this.

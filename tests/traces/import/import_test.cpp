@@ -55,7 +55,7 @@ TEST_CASE("an annotation that ends before it starts is refused at import, with t
   CHECK(check_ranges(std::span(ranges).first(1)));
 }
 
-TEST_CASE("a further rank's trace that is no file is refused, not left out") {
+TEST_CASE("a further rank's trace that is no file is refused, not left out; so is a rank that cannot be") {
   const test::TemporaryFolder folder;
   const std::string trace = folder.write("t.json", R"json({"schemaVersion": 1, "traceEvents": [
     {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 5, "dur": 1,
@@ -66,6 +66,13 @@ TEST_CASE("a further rank's trace that is no file is refused, not left out") {
     CHECK(run.error().kind == ErrorKind::input);
     CHECK(run.error().where == other);
   }
+  const std::string beyond = folder.write("b.json", R"json({"distributedInfo": {"rank": 8, "world_size": 8},
+    "traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 5, "dur": 1,
+     "args": {"device": 0, "stream": 7, "correlation": 3}}]})json");
+  const auto first = import_run({.snapshot = {}, .trace = beyond});
+  REQUIRE_FALSE(first);
+  CHECK(first.error().kind == ErrorKind::mismatch);
+  CHECK(first.error().what == "is of rank 8, and the world has 8 ranks, from 0");
   const std::string negative = folder.write("n.json", R"json({"distributedInfo": {"rank": -1, "world_size": 4},
     "traceEvents": []})json");
   const auto run = import_run({.snapshot = {}, .trace = negative});
