@@ -3,40 +3,110 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <vector>
+
+#include "core/run/allocation_names.hpp"
+#include "core/straggler/told_ranks.hpp"
 
 namespace foreshard::cli {
 namespace {
 
-std::string rank_name(std::uint32_t rank) {
-  return fmt::format("rank {}", rank);
+bool is_unlike(const RankFit& rank) {
+  return rank.own || rank.kernels.differs(kAlikeKernels) || rank.host.differs(kAlikeHosts);
 }
 
-/// "1.20".
-std::string factor_text(const FittedFactor& factor) {
-  return fmt::format("{:.2f}", factor.value);
+/// "rank 5's GPU is slower: 1.20 times the middle rank's time (± 0.4 %, of 41 kinds of kernels)".
+std::string factor_line(const std::string& whose, const FittedFactor& factor, const std::string& of,
+                        const std::string& kinds) {
+  return fmt::format("{} {}: {:.2f} times the middle {} (± {:.1f} %, of {} {})", whose,
+                     factor.value > 1 ? "slower" : "faster", factor.value, of, 100 * factor.spread, factor.samples,
+                     kinds);
 }
 
-/// "its kernels take 1.20 times as long as the middle rank's"; a phrase for each difference.
-std::vector<std::string> how(const RankFit& rank) {
-  std::vector<std::string> out;
-  if (rank.kernels.differs(kAlikeKernels))
-    out.push_back(fmt::format("its kernels take {} times as long as the middle rank's", factor_text(rank.kernels)));
-  if (rank.own)
-    out.push_back(fmt::format("it runs {:.0f} {} kernels a step than the others, {:.2f} ms {} ({})",
-                              std::abs(rank.own->launches), rank.own->launches < 0 ? "fewer" : "more",
-                              std::abs(rank.own->time.ms()), rank.own->time.count < 0 ? "less" : "of them",
-                              rank.own->name));
-  if (rank.host.differs(kAlikeHosts))
-    out.push_back(fmt::format("its host takes {} times as long from launch to launch", factor_text(rank.host)));
+std::string own_line(std::uint32_t rank, const OwnKernels& own) {
+  std::vector<std::string> parts;
+  if (own.extra > 0) parts.push_back(fmt::format("{:.3g} more ({})", own.extra, milliseconds(own.extra_time.ms())));
+  if (own.missing > 0)
+    parts.push_back(fmt::format("{:.3g} fewer ({})", own.missing, milliseconds(own.missing_time.ms())));
+  return fmt::format("rank {} runs other kernels: {} a step than the middle rank; most of that time: {}", rank,
+                     fmt::join(parts, " and "), short_op_title(own.name));
+}
+
+/// The furthest that a rank is from the middle one.
+std::string within(const RanksFit& fit, FittedFactor RankFit::*member, const std::string& whose) {
+  double most = 0;
+  std::uint32_t samples = 0;
+  for (const RankFit& rank : fit.ranks) {
+    samples = std::max(samples, (rank.*member).samples);
+    most = std::max(most, std::abs((rank.*member).value - 1));
+  }
+  if (samples == 0) return whose + " could not be compared";
+  return fmt::format("{} within {:.1f} %", whose, 100 * most);
+}
+
+/// Of those that their own kinds alone keep from differing the one furthest from the middle rank; else empty.
+std::string unsure(const RanksFit& fit) {
+  std::string out;
+  double most = 1;
+  const auto look = [&](const RankFit& rank, const FittedFactor& factor, double least, const char* what,
+                        const char* kinds) {
+    const double beyond = std::abs(factor.value - 1) / least;
+    if (factor.differs(least) || beyond <= most) return;
+    most = beyond;
+    out = fmt::format(
+        "rank {}'s {} is furthest off, {:.2f} times the middle rank's times, but its {} {} disagree "
+        "(± {:.1f} %)",
+        rank.rank, what, factor.value, factor.samples, kinds, 100 * factor.spread);
+  };
+  for (const RankFit& rank : fit.ranks) {
+    look(rank, rank.kernels, kAlikeKernels, "GPU", "kinds of kernels");
+    look(rank, rank.host, kAlikeHosts, "host", "kinds of launches");
+  }
   return out;
+}
+
+/// By how much the ranks may differ and not be told apart.
+std::string none_differs(const RanksFit& fit) {
+  const std::size_t missing = fit.world - std::min<std::size_t>(fit.world, fit.ranks.size());
+  const std::string maybe = unsure(fit);
+  return fmt::format(
+      "{}{}: {}{}",
+      missing == 0 ? "no rank differs" : fmt::format("none of the {} recorded ranks differs", fit.ranks.size()),
+      maybe.empty() ? "" : " for sure",
+      maybe.empty() ? fmt::format("{}, {} of the middle rank (less than {:.0f} % and {:.0f} % is no difference)",
+                                  within(fit, &RankFit::kernels, "GPUs"), within(fit, &RankFit::host, "hosts"),
+                                  100 * kAlikeKernels, 100 * kAlikeHosts)
+                    : maybe,
+      missing == 0 ? "" : fmt::format("; {} of {} ranks are not recorded", missing, fit.world));
 }
 
 std::string cell(const FittedFactor& factor, double least) {
   if (factor.samples == 0) return "-";
-  return fmt::format("{:.3f} ± {:.3f}{}", factor.value, factor.spread, factor.differs(least) ? " *" : "");
+  return fmt::format("{:.3f} ± {:.1f} %{}", factor.value, 100 * factor.spread, factor.differs(least) ? " *" : "");
+}
+
+std::string own_cell(const std::optional<OwnKernels>& own) {
+  if (!own) return "-";
+  std::vector<std::string> parts;
+  if (own->extra > 0) parts.push_back(fmt::format("+{:.2f}", own->extra_time.ms()));
+  if (own->missing > 0) parts.push_back(fmt::format("-{:.2f}", own->missing_time.ms()));
+  return fmt::format("{}", fmt::join(parts, " "));
+}
+
+void print_options(std::ostream& out, const RanksFit& fit) {
+  const std::string options = rank_fit_options(fit);
+  if (options.empty()) return;
+  out << "plan it with " << options;
+  if (fit.source) out << " (over rank " << *fit.source << ", whose times a plan of this run repeats)";
+  out << '\n';
+  if (options.find("=RUN") != std::string::npos) out << "  RUN: an import of that rank's own trace\n";
+  const auto unlike = static_cast<std::size_t>(std::count_if(fit.ranks.begin(), fit.ranks.end(), is_unlike));
+  if (const RankFit* source = fit.source_rank(); source != nullptr && told_ranks(fit).size() > unlike)
+    out << fmt::format(
+        "  rank {} differs itself: an import with the trace of one that does not as --trace needs fewer\n",
+        source->rank);
 }
 
 Json factor_json(const FittedFactor& factor, double least) {
@@ -47,71 +117,78 @@ Json factor_json(const FittedFactor& factor, double least) {
           {"differs", factor.differs(least)}};
 }
 
-std::string group_text(const GroupFit& group) {
-  return fmt::format("ranks {}: their {} takes {} times as long as that of the middle group of its shape",
-                     fmt::join(group.ranks, ", "), group.collective, factor_text(group.time));
+Json own_json(const std::optional<OwnKernels>& own) {
+  if (!own) return nullptr;
+  return {{"extra", own->extra},
+          {"extra_ms", own->extra_time.ms()},
+          {"missing", own->missing},
+          {"missing_ms", own->missing_time.ms()},
+          {"most", own->name}};
 }
 
 }  // namespace
 
+std::vector<std::string> rank_fit_answer(const RanksFit& fit) {
+  std::vector<std::string> out;
+  for (const RankFit& rank : fit.ranks) {
+    if (rank.kernels.differs(kAlikeKernels))
+      out.push_back(factor_line(fmt::format("rank {}'s GPU is", rank.rank), rank.kernels, "rank's kernel times",
+                                "kinds of kernels"));
+    if (rank.own) out.push_back(own_line(rank.rank, *rank.own));
+    if (rank.host.differs(kAlikeHosts))
+      out.push_back(factor_line(fmt::format("rank {}'s host is", rank.rank), rank.host,
+                                "rank's times from launch to launch", "kinds of launches"));
+  }
+  for (const GroupFit& group : fit.groups)
+    out.push_back(factor_line(fmt::format("the links of ranks {} are", fmt::join(group.ranks, ", ")), group.time,
+                              fmt::format("group's {} times", group.collective), "sizes"));
+  if (out.empty()) out.push_back(none_differs(fit));
+  return out;
+}
+
 std::string rank_fit_options(const RanksFit& fit) {
   std::string out;
-  for (const RankFit& rank : fit.ranks) {
-    if (rank.kernels.differs(kAlikeKernels)) out += fmt::format(" --slow-gpu {}={:.3g}", rank.rank, rank.kernels.value);
-    if (rank.host.differs(kAlikeHosts)) out += fmt::format(" --slow-host {}={:.3g}", rank.rank, rank.host.value);
-    if (rank.own) out += fmt::format(" --rank-source {}=RUN", rank.rank);
+  for (const ToldRank& rank : told_ranks(fit)) {
+    if (rank.kernels != 1) out += fmt::format(" --slow-gpu {}={:.3g}", rank.rank, rank.kernels);
+    if (rank.host != 1) out += fmt::format(" --slow-host {}={:.3g}", rank.rank, rank.host);
+    if (rank.own_recording) out += fmt::format(" --rank-source {}=RUN", rank.rank);
   }
   return out.empty() ? out : out.substr(1);
 }
 
 void print_rank_fit(std::ostream& out, const RanksFit& fit) {
-  std::size_t unlike = 0;
-  for (const RankFit& rank : fit.ranks) {
-    const std::vector<std::string> phrases = how(rank);
-    if (phrases.empty()) continue;
-    ++unlike;
-    out << rank_name(rank.rank) << " is unlike the others: " << fmt::format("{}", fmt::join(phrases, "; ")) << '\n';
-  }
-  for (const GroupFit& group : fit.groups) out << group_text(group) << '\n';
-  if (unlike == 0 && fit.groups.empty())
-    out << fmt::format("no rank is unlike the others: kernels within {:.0f} %, hosts within {:.0f} %\n",
-                       100 * kAlikeKernels, 100 * kAlikeHosts);
-  if (const std::string options = rank_fit_options(fit); !options.empty()) {
-    out << "plan it with " << options;
-    if (options.find("=RUN") != std::string::npos) out << " (RUN: an import of that rank's own trace)";
-    out << '\n';
-  }
+  for (const std::string& line : rank_fit_answer(fit)) out << line << '\n';
+  print_options(out, fit);
   out << fmt::format(
-      "\n{} of {} ranks, {} step{}; factors over the middle rank, ± half of the middle half of its kernels' "
-      "(launches'), * unlike\n",
+      "\n{} of {} ranks, {} step{}; times over the middle rank's, ± half of the middle half of its kinds of kernels "
+      "(launches), * differs\n",
       fit.ranks.size(), fit.world, fit.steps, fit.steps == 1 ? "" : "s");
   constexpr auto kRight = Table::Align::right;
-  Table table({{"rank", kRight}, {"kernels", kRight}, {"host", kRight}, {"own kernels, ms a step", kRight}});
+  Table table({{"rank", kRight}, {"GPU", kRight}, {"host", kRight}, {"own kernels, ms a step", kRight}});
   for (const RankFit& rank : fit.ranks)
     table.row({std::to_string(rank.rank), cell(rank.kernels, kAlikeKernels), cell(rank.host, kAlikeHosts),
-               rank.own ? fmt::format("{:+.2f}", rank.own->time.ms()) : "-"});
+               own_cell(rank.own)});
   table.print(out);
 }
 
 Json rank_fit_json(const RanksFit& fit) {
   Json json = Json::object();
+  json["answer"] = rank_fit_answer(fit);
   json["world"] = fit.world;
   json["steps"] = fit.steps;
   json["ranks"] = Json::array();
-  for (const RankFit& rank : fit.ranks) {
-    Json own = nullptr;
-    if (rank.own) own = {{"time_ms", rank.own->time.ms()}, {"launches", rank.own->launches}, {"most", rank.own->name}};
+  for (const RankFit& rank : fit.ranks)
     json["ranks"].push_back({{"rank", rank.rank},
                              {"kernels", factor_json(rank.kernels, kAlikeKernels)},
                              {"host", factor_json(rank.host, kAlikeHosts)},
-                             {"own_kernels", std::move(own)}});
-  }
+                             {"own_kernels", own_json(rank.own)}});
   json["groups"] = Json::array();
   for (const GroupFit& group : fit.groups)
     json["groups"].push_back(
         {{"ranks", group.ranks}, {"collective", group.collective}, {"time", factor_json(group.time, kAlikeLinks)}});
   const std::string options = rank_fit_options(fit);
   json["options"] = options.empty() ? Json(nullptr) : Json(options);
+  json["source"] = fit.source ? Json(*fit.source) : Json(nullptr);
   return json;
 }
 

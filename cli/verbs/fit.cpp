@@ -1,5 +1,7 @@
 // `foreshard fit --ranks RUN`: what makes a recording's ranks differ.
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -19,15 +21,30 @@ struct FitOptions {
   bool json = false;
 };
 
+/// Why fit_ranks() found nothing to compare.
+Error not_compared(const Run& run, const std::string& path) {
+  constexpr const char* kImport = "import the traces of all ranks: import FOLDER --rank all, or --rank-trace for each";
+  if (is_folded_plan(run))
+    return {ErrorKind::input,
+            fmt::format("it is a plan that shows {} of {} ranks: one of each group of equal ones, and not how many are "
+                        "like which",
+                        run.ranks.size(), run.settings.world()),
+            path, "plan shows all ranks of a job of up to 16; of a recording, " + std::string(kImport)};
+  if (run.ranks.size() > 1)
+    return {ErrorKind::input, "none of its steps is whole on all of its ranks", path,
+            "record two steps or more on each rank, at the same time"};
+  if (run.info.kind == RunKind::planned)
+    return {ErrorKind::input, "it is a plan of ranks that nothing tells apart", path, kImport};
+  return {ErrorKind::input, "it has the ops of one rank alone", path, kImport};
+}
+
 Result<int> fit(const FitOptions& options, Console& console) {
   if (!options.ranks)
     return fail(ErrorKind::usage, "what is to be fitted?", {}, "--ranks: what makes the ranks of RUN differ");
   const auto run = traces::read_run(options.run, {console.unverified});
   FORESHARD_TRY(run);
   const auto found = fit_ranks(*run);
-  if (!found)
-    return fail(ErrorKind::input, "it has the ops of one rank alone", options.run,
-                "import the traces of all ranks: import FOLDER --rank all, or --rank-trace for each");
+  if (!found) return tl::unexpected(not_compared(*run, options.run));
   if (options.json) {
     Json json = json_result("fit");
     json.update(rank_fit_json(*found));

@@ -4,8 +4,8 @@
 // How: kernels that every rank runs equally often are held against one another, each by its least disturbed runs (the
 // lower quartile of its times: beside collectives it takes longer, and most where a rank waits). A rank's factor is the
 // median of its kernels' factors over those of the middle rank, each counted by its time. Hosts likewise, by the time
-// from one launch to the next. Collectives move bytes from the last rank's start on: the groups of one shape are held
-// against one another.
+// from one launch to the next, but for those that a full launch queue blocked (kBlockedLaunch) on any rank. Of an even
+// number of ranks the middle one is the faster of the two there (quantile.hpp). Groups of links: group_fit.hpp.
 //
 // Who: cli's `fit`. Pure: a Run with `rank_ops` in, plain data out; deterministic.
 #pragma once
@@ -16,56 +16,50 @@
 #include <vector>
 
 #include "core/run/run.hpp"
+#include "core/straggler/fitted_factor.hpp"
+#include "core/straggler/group_fit.hpp"
 
 namespace foreshard {
 
-/// A factor on times: 1.2 takes a fifth longer than the middle rank's.
-struct FittedFactor {
-  double value = 1;
-  double spread = 0;          ///< half of the middle half of what it is the median of, relative
-  std::uint32_t samples = 0;  ///< kinds of kernels, or of launches, that were held against one another; 0: none
-
-  /// Further from 1 than the kinds differ among themselves, and than `least`.
-  [[nodiscard]] bool differs(double least) const;
-};
-
-/// Kernels that one rank runs more, or less, often than the others, a step on average.
+/// Kernels that one rank runs more, or less, often than the middle rank, a step on average.
 struct OwnKernels {
   std::string name;  ///< the one that takes most
-  Nanoseconds time;  ///< of all of them, beyond the middle rank's; negative: the others run more
-  double launches = 0;
+  double extra = 0;  ///< launches that the middle rank lacks
+  Nanoseconds extra_time;
+  double missing = 0;        ///< launches of the middle rank that this one lacks
+  Nanoseconds missing_time;  ///< on the middle rank
 };
 
 struct RankFit {
   std::uint32_t rank = 0;
   FittedFactor kernels;
   FittedFactor host;
-  std::optional<OwnKernels> own;
-};
-
-/// A group of one communicator whose collectives move more slowly than the same ones of the middle group.
-struct GroupFit {
-  std::vector<std::uint32_t> ranks;
-  std::string collective;  ///< "all-gather"
-  FittedFactor time;
+  std::optional<OwnKernels> own;  ///< none where they take less than kAlikeKernels of the step's kernel time
 };
 
 struct RanksFit {
   std::uint32_t world = 0;
   std::uint32_t steps = 0;       ///< that were looked at
   std::vector<RankFit> ranks;    ///< by rank
-  std::vector<GroupFit> groups;  ///< those that differ, by lowest rank; none where a job has one group of a shape
+  std::vector<GroupFit> groups;  ///< those that are slower; none where a job has one group of a shape
+  /// Of an import the rank whose times a plan of it repeats; none of a plan, whose source is not among its ranks.
+  std::optional<std::uint32_t> source;
+
+  /// The factors and own kernels of `source`; null: none.
+  [[nodiscard]] const RankFit* source_rank() const;
 };
 
-/// Ranks whose factors are closer to 1 than this are alike: four H200s of one host, where nothing is wrong (every_l1b,
-/// PyTorch 2.11), differ by 0.7 % in their kernels and by 24 % in their hosts, which are far ahead of their GPUs.
+/// Ranks whose factors are closer to 1 than this are alike. Measured on the eleven ranks of 4 and 8 x H200 where
+/// nothing is wrong (every_l1b, and w8_l1b_slow but for its rank 5; PyTorch 2.11, one profiled step): kernels are
+/// within 0.8 %, hosts, which are far ahead of their GPUs there, within 47 %.
 inline constexpr double kAlikeKernels = 0.02;
-inline constexpr double kAlikeHosts = 0.3;
-/// Groups of equal shape, as the accuracy that isolated collectives are held to.
-inline constexpr double kAlikeLinks = 0.05;
+inline constexpr double kAlikeHosts = 0.5;
 
-/// None where the run holds not two ranks, or no step of them. The first of several steps is left out, as
-/// find_stragglers() does.
+/// A plan that shows one rank of each group of equal ones: what differs in it is what was asked for, and how many are
+/// like which it does not say.
+[[nodiscard]] bool is_folded_plan(const Run& run);
+
+/// None where the run holds not two ranks, no whole step of theirs (compared_steps.hpp), or is_folded_plan().
 [[nodiscard]] std::optional<RanksFit> fit_ranks(const Run& run);
 
 }  // namespace foreshard

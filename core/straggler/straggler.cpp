@@ -5,13 +5,15 @@
 #include <set>
 #include <span>
 
-#include "core/run/steady_step.hpp"
+#include "core/straggler/compared_steps.hpp"
 #include "core/straggler/first_cause.hpp"
+#include "core/straggler/quantile.hpp"
 #include "core/straggler/rank_timeline.hpp"
 
 namespace foreshard {
 namespace {
 
+using straggler_detail::lower_median;
 using straggler_detail::Span;
 using straggler_detail::SpanKind;
 
@@ -23,24 +25,6 @@ struct Rank {
   std::uint32_t rank = 0;
   std::vector<Span> spans;  // of the steps that are looked at
 };
-
-Nanoseconds median(std::vector<Nanoseconds> values) {
-  if (values.empty()) return {};
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-/// The trace's complete steps, without the first of several; of a plan the one that its times are of.
-std::set<std::int32_t> steps_of(const Run& run) {
-  std::set<std::int32_t> steps;
-  for (const StepRecord& step : run.steps)
-    if (step.recording == Recording::trace) steps.insert(step.index);
-  if (steps.empty() && run.info.kind == RunKind::planned)
-    if (const StepRecord* step = timed_step(run); step != nullptr) return {step->index};
-  if (steps.size() > 1) steps.erase(steps.begin());
-  return steps;
-}
 
 std::vector<Rank> ranks_of(const Run& run, const std::set<std::int32_t>& steps) {
   const auto last = straggler_detail::last_ranks(run.rank_ops);
@@ -79,7 +63,7 @@ class Totals {
     std::vector<Nanoseconds> values;
     for (const Rank& rank : ranks_)
       if (rank.rank != but) values.push_back(of(rank, wanted));
-    return median(std::move(values));
+    return lower_median(std::move(values));
   }
   /// The other ranks' waiting for `rank`, in collectives of `phase` or of all: their mean.
   template <class Wanted>
@@ -163,13 +147,13 @@ std::vector<KernelExcess> slower_kernels(const Run& run, const std::vector<Rank>
       times.push_back(other[label].time);
       calls.push_back({other[label].calls});
     }
-    const Nanoseconds usual = median(std::move(times));
+    const Nanoseconds usual = lower_median(std::move(times));
     if (total.time <= usual) continue;
     out.push_back({run.labels.text(label),
                    {total.time.count / count},
                    {usual.count / count},
                    static_cast<double>(total.calls) / static_cast<double>(steps),
-                   static_cast<double>(median(std::move(calls)).count) / static_cast<double>(steps)});
+                   static_cast<double>(lower_median(std::move(calls)).count) / static_cast<double>(steps)});
   }
   std::stable_sort(out.begin(), out.end(), [](const KernelExcess& a, const KernelExcess& b) {
     return a.time - a.time_of_others > b.time - b.time_of_others;
@@ -213,7 +197,7 @@ bool has_equals(const Stragglers& found, const RankTime& late) {
 }  // namespace
 
 std::optional<Stragglers> find_stragglers(const Run& run) {
-  const std::set<std::int32_t> steps = steps_of(run);
+  const std::set<std::int32_t> steps = straggler_detail::compared_steps(run);
   if (steps.empty() || run.ranks.size() < 2) return std::nullopt;
   const std::vector<Rank> ranks = ranks_of(run, steps);
   if (ranks.size() < 2) return std::nullopt;

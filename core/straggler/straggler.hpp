@@ -69,8 +69,7 @@ struct Stragglers {
 inline constexpr double kLateShareOfStep = 0.02;
 inline constexpr double kLateShareOfWaiting = 0.5;
 
-/// None where the run holds not two ranks, or no step of them. The first of several steps is left out: profilers start
-/// on each rank at their own time.
+/// None where the run holds not two ranks, or no whole step of theirs (compared_steps.hpp).
 [[nodiscard]] std::optional<Stragglers> find_stragglers(const Run& run);
 
 }  // namespace foreshard

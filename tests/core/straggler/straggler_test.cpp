@@ -84,6 +84,22 @@ TEST_CASE("the others wait for the rank whose forward takes longer") {
   CHECK(sentences.at(1) == "in forward its GPU computes for 400 us a step, the others' for 200 us");
 }
 
+TEST_CASE("of two others the faster one is their median") {
+  Ranks ranks(3);
+  for (const std::uint32_t rank : {0U, 1U, 2U}) {
+    const std::int64_t forward = rank == 1 ? 300 : 100 + 40 * rank;
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, forward);
+    ranks.gather("forward", forward, 350, 0);
+    ranks.kernel("gemm", "forward", 360, 460);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  REQUIRE(found->late);
+  REQUIRE(found->late->phases.size() == 1);
+  CHECK(found->late->phases[0].compute_of_others == Nanoseconds::from_us(200));
+}
+
 TEST_CASE("two ranks that are equally slow are not one late rank") {
   Ranks ranks(4);
   for (const std::uint32_t rank : {0U, 1U, 2U, 3U}) {
