@@ -94,19 +94,28 @@ TEST_CASE("what is not in the job is refused") {
   const MachineProfile machine = builtin_profile("h200").value();
   Settings settings;
   settings.gpus = 8;
+  settings.nodes = 2;
   settings.batch = 1;
   settings.seq = 512;
   const Workload workload = generate(*preset("llama-tiny"), settings, machine.host_calls, machine.gpu(), true).value();
-  for (const Differences& wrong : {Differences{{}, {{1, 0, 2}}, {}}, Differences{{}, {{0, 8, 2}}, {}},
-                                   Differences{{}, {}, {{8, 2}}}, Differences{{{.rank = 8}}, {}, {}}}) {
+  const auto refusal = [&](const Settings& of, const Differences& wrong) {
     PredictRequest request;
-    request.settings = workload.settings;
+    request.settings = of;
     request.differences = wrong;
     const auto p = predict(workload, machine, request);
     REQUIRE_FALSE(p);
     CHECK(p.error().kind == ErrorKind::usage);
-    CHECK(p.error().what.find("there is no") != std::string::npos);
-  }
+    return p.error().what;
+  };
+  for (const Differences& wrong : {Differences{{}, {{2, 0, 2}}, {}}, Differences{{}, {{0, 8, 2}}, {}},
+                                   Differences{{}, {}, {{16, 2}}}, Differences{{{.rank = 16}}, {}, {}}})
+    CHECK(refusal(workload.settings, wrong).find("there is no") != std::string::npos);
+  Settings one_node = workload.settings;
+  one_node.nodes = 1;
+  CHECK(refusal(one_node, {{}, {{0, 0, 2}}, {}}).find("on one node") != std::string::npos);
+  Settings one_gpu = workload.settings;
+  one_gpu.gpus = 1;
+  CHECK(refusal(one_gpu, {{}, {{0, 1, 2}}, {}}).find("no GPU of the job") != std::string::npos);
 }
 
 }  // namespace foreshard::sim

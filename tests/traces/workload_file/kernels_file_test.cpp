@@ -38,6 +38,7 @@ void for_each_model(Use&& use) {
           Settings settings = small_settings(kernels, checkpoint, mixed ? 2 : 1);
           if (mixed) settings.param_dtype = DType::bfloat16;
           if (mixed) settings.reduce_dtype = DType::float32;
+          if (name == "mlp") settings.seq.reset();
           const auto w = generate(small(name), settings, {}, 132, true);
           INFO(name << ", kernels " << static_cast<int>(kernels) << ", mixed " << mixed);
           if (w) use(*w);
