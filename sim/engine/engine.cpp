@@ -6,13 +6,20 @@
 #include "sim/machine/longest_op.hpp"
 
 namespace foreshard::sim {
+namespace {
+
+constexpr std::uint32_t kCompute = kComputeStream.value;
+
+}  // namespace
 
 void Engine::grow() {
   streams_.resize(table_.streams());
-  ready_at_.resize(table_.streams(), kNever.count);
-  finish_.resize(table_.streams(), kNever.count);
-  remaining_.resize(table_.streams());
-  rate_.resize(table_.streams());
+  lanes_.resize(table_.streams());
+  running_.resize(table_.streams());
+  running_ops_.resize(table_.streams());
+  waiting_ops_.resize(table_.streams());
+  shares_.resize(table_.streams());
+  rates_.resize(table_.streams());
   communicators_.resize(table_.communicators());
 }
 
@@ -31,13 +38,9 @@ void Engine::issue(Nanoseconds at) {
   if (stream.head + 1 == stream.issued) {
     stream.first = id.value;
     find_ready(op.stream.value);
-    next_ = std::min(next_, ready_at_[op.stream.value]);
+    next_ = std::min(next_, lanes_[op.stream.value].ready_at);
+    if (op.stream != kComputeStream) find_others();
   }
-}
-
-bool Engine::ended(OpId op) const {
-  const OpTable::Op& about = table_.op(op);
-  return about.stream.value < streams_.size() && about.place < streams_[about.stream.value].head;
 }
 
 bool Engine::complete(EventId event) const {
@@ -67,7 +70,7 @@ bool Engine::all_gather_queued(std::int64_t at) {
 /// Sets ready_at of an idle stream's first op, if everything it waits for has ended.
 void Engine::find_ready(std::uint32_t index) {
   const Stream& stream = streams_[index];
-  ready_at_[index] = kNever.count;
+  lanes_[index].ready_at = kNever.count;
   if (stream.head == stream.issued) return;
   const OpTable::Op& op = first(index);
   std::int64_t ready = stream.issues.front() + machine_.latencies.launch.count;
@@ -84,7 +87,7 @@ void Engine::find_ready(std::uint32_t index) {
     if (awaited.place < other.ends.begin()) continue;  // its end lies further back than an event's wait
     ready = std::max(ready, other.ends.of(awaited.place) + machine_.latencies.event_wait.count);
   }
-  ready_at_[index] = std::max(ready, now_);
+  lanes_[index].ready_at = std::max(ready, now_);
 }
 
 void Engine::end_first(std::uint32_t index, std::int64_t at) {
@@ -111,29 +114,37 @@ void Engine::end_first(std::uint32_t index, std::int64_t at) {
   stream.ends.push(at);
   stream.running = false;
   stream.gate = Gate::open;
-  finish_[index] = kNever.count;
-  rate_[index] = 0;
+  lanes_[index].finish = kNever.count;
+  lanes_[index].rate = 0;
+}
+
+std::int64_t Engine::kernel_gap(std::int64_t at) {
+  const Latencies& latencies = machine_.latencies;
+  return all_gather_queued(at) ? latencies.kernel_gap_all_gather.count : latencies.kernel_gap.count;
+}
+
+/// Behind the op that has just ended.
+void Engine::leave_gap(std::uint32_t index, std::int64_t at, std::int64_t gap) {
+  Stream& stream = streams_[index];
+  const OpTable::Op& op = table_.ops()[table_.stream_ops(index)[stream.head - 1]];
+  if (op.nothing) return;
+  const Latencies& latencies = machine_.latencies;
+  const bool long_kernel = !op.communicator.valid() && Nanoseconds{at - stream.start} >= latencies.long_kernel_from;
+  const std::int64_t more = long_kernel ? latencies.long_kernel.count : 0;
+  stream.earliest_copy = at + latencies.copy_gap.count;
+  stream.earliest = op.is_copy ? stream.earliest_copy : at + gap + more;
 }
 
 bool Engine::end_finished(std::int64_t at) {
   just_ended_.clear();
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    if (finish_[s] > at) continue;
+    if (lanes_[s].finish > at) continue;
     end_first(s, at);
     just_ended_.push_back(s);
   }
   if (just_ended_.empty()) return false;
-  const Latencies& latencies = machine_.latencies;
-  const std::int64_t gap = all_gather_queued(at) ? latencies.kernel_gap_all_gather.count : latencies.kernel_gap.count;
-  for (std::uint32_t s : just_ended_) {
-    Stream& stream = streams_[s];
-    const OpTable::Op& op = table_.ops()[table_.stream_ops(s)[stream.head - 1]];
-    if (op.nothing) continue;
-    const bool long_kernel = !op.communicator.valid() && Nanoseconds{at - stream.start} >= latencies.long_kernel_from;
-    const std::int64_t more = long_kernel ? latencies.long_kernel.count : 0;
-    stream.earliest_copy = at + latencies.copy_gap.count;
-    stream.earliest = op.is_copy ? stream.earliest_copy : at + gap + more;
-  }
+  const std::int64_t gap = kernel_gap(at);
+  for (const std::uint32_t s : just_ended_) leave_gap(s, at, gap);
   return true;
 }
 
@@ -143,7 +154,7 @@ bool Engine::start_ready(std::int64_t at) {
   ready_.clear();
   bool some_need_sms = false;
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    if (ready_at_[s] > at && !streams_[s].waits_for_sms) continue;
+    if (lanes_[s].ready_at > at && !streams_[s].waits_for_sms) continue;
     ready_.push_back(s);
     some_need_sms |= first(s).needs_sms;
   }
@@ -161,7 +172,7 @@ bool Engine::start_ready(std::int64_t at) {
     const OpTable::Op& op = first(s);
     if (op.needs_sms || (op.persistent && sides_ > 0)) {
       stream.waits_for_sms = true;
-      ready_at_[s] = kNever.count;
+      lanes_[s].ready_at = kNever.count;
     } else {
       begin(s);
     }
@@ -176,8 +187,8 @@ void Engine::start(std::uint32_t index, std::int64_t at) {
   if (options_.keep_timings) timings_[id].start = {at};
   stream.start = at;
   stream.waits_for_sms = false;
-  ready_at_[index] = kNever.count;
-  stream.work = remaining_[index] = op.work;
+  lanes_[index].ready_at = kNever.count;
+  stream.work = lanes_[index].remaining = op.work;
   stream.running = true;
   if (op.persistent) ++persistents_;
   if (op.side) ++sides_;
@@ -185,8 +196,8 @@ void Engine::start(std::uint32_t index, std::int64_t at) {
     double factor = options_.kernel_work;
     if (options_.kernel_draws.any()) factor *= options_.kernel_draws.factor(id);
     if (factor != 1)
-      stream.work = remaining_[index] = op_time(static_cast<double>(op.work >> kWorkShift) * factor).count
-                                        << kWorkShift;
+      stream.work = lanes_[index].remaining = op_time(static_cast<double>(op.work >> kWorkShift) * factor).count
+                                              << kWorkShift;
     return;
   }
   if (!options_.joint) {
@@ -213,6 +224,7 @@ void Engine::release(CommunicatorId communicator, Nanoseconds at) {
     static_cast<void>(open_gates(now_));
     update_rates(now_);
   }
+  find_others();
   find_next();
 }
 
@@ -220,7 +232,7 @@ void Engine::finish(CommunicatorId communicator, Nanoseconds at) {
   FORESHARD_CHECK(at.count >= now_, "a collective that ends in the past");
   const std::uint32_t stream = stream_of(communicator);
   FORESHARD_CHECK(streams_[stream].gate == Gate::done, "a collective of other ranks that is not done");
-  finish_[stream] = at.count;
+  lanes_[stream].finish = at.count;
   find_next();
 }
 
@@ -242,9 +254,9 @@ bool Engine::report_done(std::int64_t at) {
   bool any = false;
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
     Stream& stream = streams_[s];
-    if (stream.gate != Gate::moving || finish_[s] > at) continue;
+    if (stream.gate != Gate::moving || lanes_[s].finish > at) continue;
     stream.gate = Gate::done;
-    finish_[s] = kNever.count;
+    lanes_[s].finish = kNever.count;
     meetings_.push_back({Meeting::Kind::done, first(s).communicator, OpId{stream.first}, {at}});
     any = true;
   }
@@ -255,52 +267,137 @@ bool Engine::report_done(std::int64_t at) {
 void Engine::progress(std::int64_t to) {
   const std::int64_t elapsed = to - now_;
   if (elapsed > 0) {
-    const Stream& compute = streams_[kComputeStream.value];
+    const Stream& compute = streams_[kCompute];
     if (waiting_ > 0 && !compute.running && compute.head < compute.issued) idle_for_ranks_ += elapsed;
-    for (std::size_t s = 0; s < rate_.size(); ++s)
-      remaining_[s] = std::max<std::int64_t>(0, remaining_[s] - elapsed * rate_[s]);
+    const auto work = [&](Lane& lane) {
+      lane.remaining = std::max<std::int64_t>(0, lane.remaining - elapsed * lane.rate);
+    };
+    if (compute.running) work(lanes_[kCompute]);
+    for (const std::uint32_t s : beside_) work(lanes_[s]);
   }
   now_ = to;
 }
 
+/// Of an op that nothing runs beside.
+void Engine::run_alone(std::uint32_t s, std::int64_t at) {
+  const bool waiting = waits(streams_[s]);
+  lanes_[s].rate = waiting ? 0 : kFullRate;
+  if (!waiting) set_finish(s, at);
+}
+
+/// Ends are rounded up to a nanosecond.
+void Engine::set_finish(std::uint32_t s, std::int64_t at) {
+  Lane& lane = lanes_[s];
+  const std::int64_t time = lane.rate == kFullRate ? (lane.remaining + kFullRate - 1) >> kWorkShift
+                                                   : (lane.remaining + lane.rate - 1) / lane.rate;
+  lane.finish = first(s).endless ? kNever.count : at + time;
+}
+
+/// `beside_` holds the other streams that run.
 void Engine::update_rates(std::int64_t at) {
-  running_.clear();
-  running_ops_.clear();
-  waiting_ops_.clear();
-  shares_.clear();
-  waiting_ops_.reserve(streams_.size());  // so that what is pointed to stays
-  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    const Stream& stream = streams_[s];
-    if (!stream.running) continue;
-    running_.push_back(s);
-    running_ops_.push_back(&table_.running_op(first(s)));
-    shares_.push_back({stream.work, remaining_[s], at - stream.start});
-    if (!waits(stream)) continue;
-    running_ops_.back() = &waiting_ops_.emplace_back(waiting(*running_ops_.back()));
-    shares_.back().remaining = std::numeric_limits<std::int64_t>::max();  // nobody knows when it will end
+  const bool computes = streams_[kCompute].running;
+  if (beside_.empty()) {
+    if (computes) run_alone(kCompute, at);
+    return;
   }
-  rates_.resize(running_.size());
-  if (running_.empty()) return;
-  fill_rates(machine_, running_ops_, shares_, rates_);
-  for (std::size_t i = 0; i < running_.size(); ++i) {
+  if (!computes && beside_.size() == 1) {
+    run_alone(beside_[0], at);
+    return;
+  }
+  std::size_t count = 0;
+  const auto add = [&](std::uint32_t s) {
+    const Stream& stream = streams_[s];
+    running_[count] = s;
+    running_ops_[count] = &table_.running_op(first(s));
+    shares_[count] = {stream.work, lanes_[s].remaining, at - stream.start};
+    if (waits(stream)) {
+      waiting_ops_[count] = waiting(*running_ops_[count]);
+      running_ops_[count] = &waiting_ops_[count];
+      shares_[count].remaining = std::numeric_limits<std::int64_t>::max();  // nobody knows when it will end
+    }
+    ++count;
+  };
+  if (computes) add(kCompute);
+  for (const std::uint32_t s : beside_) add(s);
+  fill_rates(machine_, std::span(running_ops_.data(), count), std::span(shares_.data(), count),
+             std::span(rates_.data(), count));
+  for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t s = running_[i];
-    rate_[s] = waits(streams_[s]) ? 0 : rates_[i];
-    if (waits(streams_[s])) continue;
-    finish_[s] = at + (remaining_[s] + rate_[s] - 1) / rate_[s];  // the end is rounded up to a nanosecond
-    if (first(s).endless) finish_[s] = kNever.count;
+    const bool waiting = waits(streams_[s]);
+    lanes_[s].rate = waiting ? 0 : rates_[i];
+    if (!waiting) set_finish(s, at);
   }
 }
 
 void Engine::find_next() {
-  next_ = kNever.count;
-  for (std::size_t s = 0; s < ready_at_.size(); ++s) next_ = std::min({next_, ready_at_[s], finish_[s]});
-  if (waiting_ == 0) return;
-  for (const Stream& stream : streams_)
-    if (stream.gate == Gate::arrived) next_ = std::min(next_, stream.release_at);
+  next_ = std::min(others_next_, others_end());
+  if (!streams_.empty()) next_ = std::min({next_, lanes_[kCompute].ready_at, lanes_[kCompute].finish});
 }
 
-void Engine::process(std::int64_t at) {
+std::int64_t Engine::others_end() const {
+  std::int64_t end = kNever.count;
+  for (const std::uint32_t s : beside_) end = std::min(end, lanes_[s].finish);
+  return end;
+}
+
+void Engine::find_others() {
+  others_next_ = kNever.count;
+  awaited_place_ = std::numeric_limits<std::uint32_t>::max();
+  some_wait_for_sms_ = false;
+  beside_.clear();
+  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+    const Stream& stream = streams_[s];
+    some_wait_for_sms_ |= stream.waits_for_sms;
+    if (s == kCompute) {
+      if (stream.gate == Gate::arrived) others_next_ = std::min(others_next_, stream.release_at);
+      continue;
+    }
+    others_next_ = std::min(others_next_, lanes_[s].ready_at);
+    if (stream.running) {
+      beside_.push_back(s);
+      if (stream.gate == Gate::arrived) others_next_ = std::min(others_next_, stream.release_at);
+    } else if (stream.head < stream.issued && lanes_[s].ready_at == kNever.count) {
+      for (const std::uint32_t id : table_.awaited(first(s).waits_for)) {
+        const OpTable::Op& awaited = table_.ops()[id];
+        if (awaited.stream == kComputeStream && awaited.place >= streams_[kCompute].head)
+          awaited_place_ = std::min(awaited_place_, awaited.place);
+      }
+    }
+  }
+}
+
+/// What most instants are, in the way of process(): a kernel of the compute stream begins, and then, where that is
+/// before `until` and before anything else, ends. False, and nothing done, where it is another one.
+bool Engine::process_compute(std::int64_t at, std::int64_t until) {
+  if (at >= others_next_ || some_wait_for_sms_ || at >= others_end()) return false;
+  const OpTable::Op& op = first(kCompute);
+  if (op.communicator.valid() || op.needs_sms || (op.persistent && sides_ > 0)) return false;
+  const bool awaited = op.place == awaited_place_;
+  if (lanes_[kCompute].finish != at) {
+    progress(at);
+    start(kCompute, at);
+    update_rates(at);
+    const std::int64_t end = lanes_[kCompute].finish;
+    if (awaited || end >= std::min({until, others_next_, others_end()})) {
+      find_next();
+      return true;
+    }
+    at = end;
+  } else if (awaited) {
+    return false;
+  }
+  progress(at);
+  end_first(kCompute, at);
+  leave_gap(kCompute, at, kernel_gap(at));
+  find_ready(kCompute);
+  update_rates(at);
+  find_next();
+  return true;
+}
+
+void Engine::process(std::int64_t at, std::int64_t until) {
   FORESHARD_CHECK(at >= now_, "simulated time must not run backwards");
+  if (process_compute(at, until)) return;
   progress(at);
   if (options_.joint && moving_ > 0 && report_done(at)) {
     update_rates(at);
@@ -313,7 +410,8 @@ void Engine::process(std::int64_t at) {
   const bool some_started = start_ready(at);
   if (some_ended)
     for (std::uint32_t s = 0; s < streams_.size(); ++s)
-      if (!streams_[s].running && !streams_[s].waits_for_sms && ready_at_[s] == kNever.count) find_ready(s);
+      if (!streams_[s].running && !streams_[s].waits_for_sms && lanes_[s].ready_at == kNever.count) find_ready(s);
+  find_others();
   if (some_ended || some_started || some_moved) update_rates(at);
   find_next();
   answer_by_script();

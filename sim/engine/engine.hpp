@@ -77,18 +77,22 @@ class Engine {
 
   /// Processes everything that happens at or before `limit`.
   void advance(Nanoseconds limit) {
-    while (next_ <= limit.count && next_ != kNever.count) process(next_);
+    while (next_ <= limit.count && next_ != kNever.count) process(next_, limit.count);
   }
-  /// Processes the next instant at which something happens; false where nothing ever will.
-  bool advance_once() {
+  /// Processes the next instant at which something happens, and ones behind it, before `until`, of which nobody else
+  /// need know; false where nothing ever will.
+  bool advance_once(Nanoseconds until = kNever) {
     if (next_ == kNever.count) return false;
-    process(next_);
+    process(next_, until.count);
     return true;
   }
-  /// That instant; kNever where there is none.
+  /// The next instant at which something happens; kNever where there is none.
   [[nodiscard]] Nanoseconds next() const { return {next_}; }
 
-  [[nodiscard]] bool ended(OpId op) const;
+  [[nodiscard]] bool ended(OpId op) const {
+    const OpTable::Op& about = table_.op(op);
+    return about.stream.value < streams_.size() && about.place < streams_[about.stream.value].head;
+  }
   [[nodiscard]] bool complete(EventId event) const;
   /// When a complete event completed; 0 where nothing had been issued before it. Needs kept timings.
   [[nodiscard]] Nanoseconds completion(EventId event) const;
@@ -132,6 +136,13 @@ class Engine {
     RecentTimes issues;                      // of ops from `head` on
     RecentTimes ends;                        // of ops before it
   };
+  /// What every instant looks at.
+  struct Lane {
+    std::int64_t ready_at = kNever.count;  // of the first op; never: it waits for something
+    std::int64_t finish = kNever.count;    // of the running op
+    std::int64_t remaining = 0;            // in 1/2^20 ns
+    std::int64_t rate = 0;                 // 0: nothing runs
+  };
   struct Communicator {
     std::uint32_t head = 0;     // place of the first unfinished op
     std::int64_t earliest = 0;  // end of the previous collective + gap
@@ -139,11 +150,14 @@ class Engine {
 
   void grow();
   void answer_by_script();
-  void process(std::int64_t at);
+  void process(std::int64_t at, std::int64_t until);
+  bool process_compute(std::int64_t at, std::int64_t until);
   bool report_done(std::int64_t at);
   bool open_gates(std::int64_t at);
   bool end_finished(std::int64_t at);
   void end_first(std::uint32_t stream, std::int64_t at);
+  [[nodiscard]] std::int64_t kernel_gap(std::int64_t at);
+  void leave_gap(std::uint32_t stream, std::int64_t at, std::int64_t gap);
   bool start_ready(std::int64_t at);
   void start(std::uint32_t stream, std::int64_t at);
   [[nodiscard]] const OpTable::Op& first(std::uint32_t stream) const { return table_.ops()[streams_[stream].first]; }
@@ -153,19 +167,19 @@ class Engine {
   [[nodiscard]] std::uint32_t stream_of(CommunicatorId communicator) const;
   void progress(std::int64_t to);
   void update_rates(std::int64_t at);
+  void run_alone(std::uint32_t stream, std::int64_t at);
+  void set_finish(std::uint32_t stream, std::int64_t at);
   void find_ready(std::uint32_t stream);
   void find_next();
+  void find_others();
+  [[nodiscard]] std::int64_t others_end() const;
   [[nodiscard]] bool all_gather_queued(std::int64_t at);
 
   const MachineProfile& machine_;
   const OpTable& table_;
   EngineOptions options_;
   std::vector<Stream> streams_;
-  // By stream, what every instant looks through:
-  std::vector<std::int64_t> ready_at_;   // of its first op; never: it waits for something
-  std::vector<std::int64_t> finish_;     // of its running op
-  std::vector<std::int64_t> remaining_;  // in 1/2^20 ns
-  std::vector<std::int64_t> rate_;       // 0: nothing runs
+  std::vector<Lane> lanes_;  // by stream
   std::vector<Communicator> communicators_;
   std::vector<OpTiming> timings_;         // by op, where they are kept
   std::vector<std::int64_t> gap_issues_;  // issue times of ops that lengthen gaps, ascending, not yet counted
@@ -180,6 +194,11 @@ class Engine {
   std::int64_t now_ = 0;
   std::int64_t next_ = kNever.count;
   std::int64_t idle_for_ranks_ = 0;
+  // Of all streams but the compute stream, as find_others() left it:
+  std::vector<std::uint32_t> beside_;  // those that run
+  std::int64_t others_next_ = 0;       // the first instant at which one is ready, is released or ends
+  std::uint32_t awaited_place_ = 0;    // one of them waits for the compute stream's op there
+  bool some_wait_for_sms_ = false;
   std::vector<Meeting> meetings_;
   std::vector<std::uint32_t> running_;  // stream ids, scratch of update_rates
   std::vector<const RunningOp*> running_ops_;

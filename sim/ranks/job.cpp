@@ -49,18 +49,24 @@ class JobSimulation {
   Job run() {
     for (std::uint32_t i = 0; i < ranks_.size(); ++i) runnable_.push_back(i);
     do {
-      while (!runnable_.empty()) run_all();
-    } while (force_first());
+      while (!runnable_.empty() && !seen_enough()) run_all();
+    } while (!seen_enough() && force_first());
+    const bool left = seen_enough();
     for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
       job_.ranks[i].step_ends = ranks_[i].step_ends();
       job_.ranks[i].idle_for_ranks = ranks_[i].idle_for_ranks();
       job_.ranks[i].awaited_in.resize(std::max(job_.ranks[i].awaited_in.size(), job_.ranks[i].step_ends.size()));
-      if (!ranks_[i].finished()) job_.stuck.push_back(stuck(i));
+      if (!left && !ranks_[i].finished()) job_.stuck.push_back(stuck(i));
     }
     return std::move(job_);
   }
 
  private:
+  [[nodiscard]] bool seen_enough() const {
+    const auto ended = [&](const Rank& rank) { return rank.step_ends().size() > *request_.last_step; };
+    return request_.last_step && std::all_of(ranks_.begin(), ranks_.end(), ended);
+  }
+
   /// Every rank that can go on, as far as it can alone: no rank's way depends on another one's until they meet.
   void run_all() {
     constexpr std::size_t kBatch = 64;  // ranks: some milliseconds, beside which starting threads is nothing

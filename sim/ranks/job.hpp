@@ -31,6 +31,8 @@ struct JobRequest {
   std::vector<std::uint32_t> keep_meetings = {};  ///< ranks of which JobRank::meetings is wanted
   unsigned threads = 1;                           ///< ranks that can go on run at the same time; changes no result
   Jitter jitter = {};  ///< drawn for ops and host work; those for ranks are among `ranks`'s factors
+  /// The job is left once every rank has come to the end of this step; none: it is played to its end.
+  std::optional<std::size_t> last_step = {};
 };
 
 /// What happened to the ranks of one class.

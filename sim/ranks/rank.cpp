@@ -108,7 +108,7 @@ void Rank::step() {
     act();
     return;
   }
-  if (!engine_.advance_once()) return;
+  if (!engine_.advance_once(can_act() ? host_now_ : kNever)) return;
   while (step_ends_.size() < program_.step_ends.size() && engine_.ended(program_.step_ends[step_ends_.size()])) {
     step_ends_.push_back(engine_.now());
     idle_for_ranks_.push_back(engine_.idle_for_ranks());
@@ -117,7 +117,10 @@ void Rank::step() {
 }
 
 void Rank::run() {
-  while (engine_.meetings().empty() && next() != kNever) step();
+  while (engine_.meetings().empty() && next() != kNever) {
+    while (can_act() && host_now_ < engine_.next()) act();
+    step();
+  }
 }
 
 }  // namespace foreshard::sim

@@ -51,15 +51,17 @@ Trial trial_of(const Job& job, const TrialSteps& steps) {
 std::vector<Trial> simulate_trials(const MachineProfile& machine, const JobRequest& job, const TrialSteps& steps,
                                    const TrialsRequest& request) {
   std::vector<Trial> out(request.trials);
+  const auto ranks = static_cast<std::uint32_t>(job.ranks.size());
+  const unsigned beside = trial_threads(ranks, std::min(request.threads, request.trials));
   const auto work = [&](std::size_t trial) {
     JobRequest one = job;
-    one.threads = 1;  // trials run side by side
+    one.threads = std::max(request.threads / beside, 1u);
+    one.last_step = steps.end;
     one.jitter = request.jitter;
     one.ranks = drawn(job.ranks, request, trial);
     out[trial] = trial_of(simulate_job(machine, one), steps);
   };
-  const auto ranks = static_cast<std::uint32_t>(job.ranks.size());
-  for_each(out.size(), trial_threads(ranks, request.threads), work, request.progress);
+  for_each(out.size(), beside, work, request.progress);
   return out;
 }
 

@@ -195,12 +195,23 @@ TEST_CASE("ranks that run at the same time give what one after another gives") {
   request.threads = 4;
   const Job four = simulate_job(machine, request);
   REQUIRE(one.ranks.size() == 256);
+  request.last_step = one.ranks[0].step_ends.size() - 2;
+  const Job left = simulate_job(machine, request);
+  CHECK(left.stuck.empty());
+  std::size_t played_on = 0;
   for (std::size_t i = 0; i < one.ranks.size(); ++i) {
     REQUIRE(four.ranks[i].step_ends == one.ranks[i].step_ends);
     REQUIRE(four.ranks[i].waited == one.ranks[i].waited);
     REQUIRE(four.ranks[i].awaited == one.ranks[i].awaited);
     REQUIRE(four.ranks[i].idle_for_ranks == one.ranks[i].idle_for_ranks);
+    played_on += left.ranks[i].step_ends.size() == one.ranks[i].step_ends.size();
+    for (std::size_t step = 0; step <= *request.last_step; ++step) {
+      REQUIRE(left.ranks[i].step_ends[step] == one.ranks[i].step_ends[step]);
+      REQUIRE(left.ranks[i].idle_for_ranks[step] == one.ranks[i].idle_for_ranks[step]);
+      REQUIRE(left.ranks[i].awaited_in[step] == one.ranks[i].awaited_in[step]);
+    }
   }
+  CHECK(played_on < one.ranks.size());  // it was left before the program's end
 }
 
 }  // namespace
