@@ -60,6 +60,14 @@ std::string remedy_sentence(const ExplainReport& report) {
       accuracy::kPromises.clocked * 100);
 }
 
+/// Where the first cause is of the moment at which most is pending, and that is another one than the headline's.
+std::string pending_words(const Explanation& e) {
+  const Bytes pending = e.reserved_peak.at.parts.pending_free;
+  if (e.causes.front().kind != CauseKind::record_stream || pending == e.pending_free_peak) return {};
+  return fmt::format(", of which {} are pending (at another moment {})", format_bytes(pending),
+                     format_bytes(e.pending_free_peak));
+}
+
 }  // namespace
 
 RunAnswer fit_of(const ExplainReport& report) {
@@ -96,7 +104,7 @@ std::string headline(const ExplainReport& report) {
       return fmt::format("{} {}", format_bytes(most->bytes), most->meaning);
     }());
   else
-    text += fmt::format(". {}.", e.causes.front().text);
+    text += fmt::format("{}. {}.", pending_words(e), e.causes.front().text);
   return text + remedy_sentence(report);
 }
 

@@ -71,7 +71,9 @@ std::string program_line(const sim::Prediction& p, const Settings* source) {
     size = fmt::format("{} × {} tokens", *s.batch, *s.seq);
   else if (s.batch)
     size = fmt::format("{} samples", *s.batch);
-  if (!size.empty()) size += fmt::format(" a GPU{}, ", s.accumulate > 1 ? " and microbatch" : "");
+  const std::string whose =
+      s.tensor_parallel > 1 ? fmt::format("for each {} tensor-parallel GPUs", s.tensor_parallel) : "a GPU";
+  if (!size.empty()) size += fmt::format(" {}{}, ", whose, s.accumulate > 1 ? " and microbatch" : "");
   std::string line =
       fmt::format("of {}{} GPU{}{}, param_dtype {}, reduce_dtype {}", size, std::uint64_t{s.gpus} * s.nodes,
                   std::uint64_t{s.gpus} * s.nodes == 1 ? "" : "s",

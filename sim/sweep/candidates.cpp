@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/allocator/config.hpp"
+#include "core/settings/pytorch_version.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/sweep/candidate_list.hpp"
 
@@ -40,6 +41,17 @@ void make_expandable(Settings& s) {
   s.alloc_conf += s.alloc_conf.empty() ? "expandable_segments:True" : ",expandable_segments:True";
 }
 
+/// How a training comes to Release::stash. ProcessGroupNCCL.cpp: references are stashed on the Work until wait(), by
+/// default since 2.8, where only a collective of one's own still calls Tensor.record_stream.
+std::string_view keep_references_in_pytorch(const Settings& s) {
+  constexpr int kDefaultSince = 8;
+  return pytorch_minor(s.pytorch).value_or(kDefaultSince) >= kDefaultSince
+             ? "no Tensor.record_stream in the custom collective (PyTorch 2.8 and later call none: c10d keeps "
+               "references "
+               "until Work.wait())"
+             : "TORCH_NCCL_AVOID_RECORD_STREAMS=1";
+}
+
 class List : public CandidateList {
  public:
   explicit List(const Settings& base) : CandidateList(base), base_(base) {}
@@ -57,12 +69,9 @@ class List : public CandidateList {
 
 void List::releases() {
   if (!records(base_)) return;
-  // ProcessGroupNCCL.cpp: references are stashed on the Work until wait(), by default since 2.8.
-  constexpr const char* kStash =
-      "nothing to set in PyTorch 2.8 and later (c10d keeps references until Work.wait()); before: "
-      "TORCH_NCCL_AVOID_RECORD_STREAMS=1";
+  const std::string_view in_pytorch = keep_references_in_pytorch(base_);
   add("references are kept until Work.wait() instead of record_stream: blocks come back in host order",
-      {Cure::record_stream}, keep_references, kStash);
+      {Cure::record_stream}, keep_references, std::string(in_pytorch));
   add(
       "references are kept, and free pages can move between sizes",
       {Cure::record_stream, Cure::hard_fragmentation, Cure::soft_fragmentation},
@@ -70,7 +79,7 @@ void List::releases() {
         keep_references(s);
         if (!is_expandable(s)) make_expandable(s);
       },
-      fmt::format("PYTORCH_ALLOC_CONF=expandable_segments:True; and {}", kStash));
+      fmt::format("PYTORCH_ALLOC_CONF=expandable_segments:True; and {}", in_pytorch));
 }
 
 void List::streams() {

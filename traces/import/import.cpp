@@ -47,13 +47,16 @@ ProfiledStep profiled_step(const Run& run, const std::vector<StepRecord>& steps)
   return out;
 }
 
-/// End of the last op on the compute stream among those that the host issued in the step.
-std::optional<Nanoseconds> device_end(const Run& run, const StepRecord& step) {
-  std::optional<Nanoseconds> end;
-  for (const DeviceOpRecord& op : run.device_ops)
-    if (op.stream == kComputeStream && op.issue >= step.start && op.issue < step.end)
-      end = std::max(end.value_or(op.end), op.end);
-  return end;
+/// End of the last op on the compute stream among those that the host issued in the step. `steps` follow one another.
+void set_device_ends(const Run& run, std::vector<StepRecord>& steps) {
+  for (const DeviceOpRecord& op : run.device_ops) {
+    if (op.stream != kComputeStream) continue;
+    const auto after = std::upper_bound(steps.begin(), steps.end(), op.issue,
+                                        [](Nanoseconds time, const StepRecord& step) { return time < step.start; });
+    if (after == steps.begin() || op.issue >= std::prev(after)->end) continue;
+    std::optional<Nanoseconds>& end = std::prev(after)->device_end;
+    end = std::max(end.value_or(op.end), op.end);
+  }
 }
 
 std::string name_of(const std::string& path) {
@@ -344,7 +347,7 @@ Result<void> Importer::take_trace() {
         files_.trace, files_.snapshot));
   }
   r.steps = step_records(*hooks, Recording::trace);
-  for (StepRecord& step : r.steps) step.device_end = device_end(r, step);
+  set_device_ends(r, r.steps);
   if (r.measured) FORESHARD_TRY(check_time(profiled_step(r, r.steps), *r.measured, files_));
   r.phases = phase_records(*hooks, Recording::trace);
   add_stats(hooks->stats);

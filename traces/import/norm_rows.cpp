@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 
 namespace foreshard::traces {
 namespace {
@@ -10,25 +12,43 @@ namespace {
 constexpr std::string_view kNormKernel = "vectorized_layer_norm_kernel<";
 constexpr Bytes kStatisticBytes = 4;  // float32: that kernel is none of double's
 
+/// A forward, ends included.
 struct Window {
   Nanoseconds begin;
   Nanoseconds end;
+  std::size_t step = 0;  // of the complete ones
 };
 
-/// The forwards of a step, ends included.
-std::vector<Window> forwards_of(const Hooks& hooks, const StepPlaces& step) {
-  std::vector<Window> forwards;
-  for (const HookPlace& place : std::span(hooks.places).subspan(step.first, step.count)) {
-    if (place.hook == Hook::forward_begin) forwards.push_back({place.time, place.time});
-    if (place.hook == Hook::forward_end && !forwards.empty()) forwards.back().end = place.time;
+/// The forwards of all complete steps, which follow one another.
+class Forwards {
+ public:
+  explicit Forwards(const Hooks& hooks) {
+    for (const StepPlaces& step : hooks.steps)
+      if (step.complete) add(hooks, step);
   }
-  return forwards;
-}
 
-bool is_in(std::span<const Window> forwards, Nanoseconds time) {
-  return std::any_of(forwards.begin(), forwards.end(),
-                     [&](const Window& forward) { return forward.begin <= time && time <= forward.end; });
-}
+  [[nodiscard]] std::size_t steps() const { return steps_; }
+  /// The step in one of whose forwards `time` is.
+  [[nodiscard]] std::optional<std::size_t> step_at(Nanoseconds time) const {
+    const auto after = std::upper_bound(forwards_.begin(), forwards_.end(), time,
+                                        [](Nanoseconds t, const Window& forward) { return t < forward.begin; });
+    if (after == forwards_.begin() || std::prev(after)->end < time) return std::nullopt;
+    return std::prev(after)->step;
+  }
+
+ private:
+  void add(const Hooks& hooks, const StepPlaces& step) {
+    const std::size_t before = forwards_.size();
+    for (const HookPlace& place : std::span(hooks.places).subspan(step.first, step.count)) {
+      if (place.hook == Hook::forward_begin) forwards_.push_back({place.time, place.time, steps_});
+      if (place.hook == Hook::forward_end && forwards_.size() > before) forwards_.back().end = place.time;
+    }
+    ++steps_;
+  }
+
+  std::vector<Window> forwards_;
+  std::size_t steps_ = 0;
+};
 
 /// What only a process's first step requests, workspaces, does not count.
 bool differ(std::span<const std::vector<Bytes>> requests) {
@@ -48,28 +68,22 @@ std::pair<std::uint32_t, std::size_t> missing(const NormRows& norms, const std::
 }  // namespace
 
 std::vector<NormRows> norm_rows(const Run& run, const Hooks& hooks) {
-  std::vector<NormRows> steps;
-  for (const StepPlaces& step : hooks.steps) {
-    if (!step.complete) continue;
-    NormRows& norms = steps.emplace_back();
-    const std::vector<Window> forwards = forwards_of(hooks, step);
-    for (const DeviceOpRecord& op : run.device_ops)
-      if (op.kind == DeviceOpRecord::Kind::kernel && is_in(forwards, op.issue) &&
-          run.labels.text(op.label).find(kNormKernel) != std::string::npos)
-        ++norms[op.grid[0]];
+  const Forwards forwards(hooks);
+  std::vector<NormRows> steps(forwards.steps());
+  for (const DeviceOpRecord& op : run.device_ops) {
+    if (op.kind != DeviceOpRecord::Kind::kernel) continue;
+    const auto step = forwards.step_at(op.issue);
+    if (step && run.labels.text(op.label).find(kNormKernel) != std::string::npos) ++steps[*step][op.grid[0]];
   }
   return steps;
 }
 
 std::vector<std::vector<Bytes>> forward_requests(std::span<const CaptureEvent> events, const Hooks& hooks) {
-  std::vector<std::vector<Bytes>> steps;
-  for (const StepPlaces& step : hooks.steps) {
-    if (!step.complete) continue;
-    std::vector<Bytes>& requests = steps.emplace_back();
-    const std::vector<Window> forwards = forwards_of(hooks, step);
-    for (const CaptureEvent& event : events)
-      if (event.allocates && is_in(forwards, event.time)) requests.push_back(event.size);
-  }
+  const Forwards forwards(hooks);
+  std::vector<std::vector<Bytes>> steps(forwards.steps());
+  for (const CaptureEvent& event : events)
+    if (event.allocates)
+      if (const auto step = forwards.step_at(event.time)) steps[*step].push_back(event.size);
   return steps;
 }
 
