@@ -62,10 +62,11 @@ std::string remedy_sentence(const ExplainReport& report) {
 
 /// Where the first cause is of the moment at which most is pending, and that is another one than the headline's.
 std::string pending_words(const Explanation& e) {
-  const Bytes pending = e.reserved_peak.at.parts.pending_free;
-  if (e.causes.front().kind != CauseKind::record_stream || pending == e.pending_free_peak) return {};
-  return fmt::format(", of which {} are pending (at another moment {})", format_bytes(pending),
-                     format_bytes(e.pending_free_peak));
+  if (e.causes.front().kind != CauseKind::record_stream) return {};
+  const std::string pending = format_bytes(e.reserved_peak.at.parts.pending_free);
+  const std::string most = format_bytes(e.pending_free_peak);
+  if (pending == most) return {};
+  return fmt::format(", of which {} are pending (at another moment {})", pending, most);
 }
 
 }  // namespace
