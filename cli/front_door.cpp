@@ -98,7 +98,11 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments, Consol
   const Action action = verb.add(options);
   if (const auto known = check_options(options, arguments); !known) return refuse(console, known.error());
   const Result<bool> parsed = options.parse({arguments.begin() + 1, arguments.end()});
-  if (!parsed) return refuse(console, usage(parsed.error().what, fmt::format("foreshard {} --help", verb.name)));
+  if (!parsed) {
+    const std::string& hint = parsed.error().hint;
+    return refuse(console,
+                  usage(parsed.error().what, hint.empty() ? fmt::format("foreshard {} --help", verb.name) : hint));
+  }
   if (!*parsed) {
     console.out << options.help();
     return kDone;

@@ -26,6 +26,7 @@ struct OptionSet::Parts {
     bool to_standard_output = false;
   };
   std::map<const CLI::Option*, Said> said;  // lookup only, never iterated
+  std::string hint;                         // of the value that ended the parse
 };
 
 Option& Option::required() {
@@ -162,8 +163,13 @@ Option OptionSet::add_texts(const std::string& names, std::function<void(const s
 
 Option OptionSet::add_text(const std::string& names, std::function<Result<void>(const std::string&)> take,
                            const std::string& help) {
-  const auto checked = [take = std::move(take), names](const std::string& text) {
-    if (const Result<void> taken = take(text); !taken) throw CLI::ValidationError(names, taken.error().text());
+  const auto checked = [this, take = std::move(take), names](const std::string& text) {
+    const Result<void> taken = take(text);
+    if (taken) return;
+    Error error = taken.error();
+    parts_->hint = std::move(error.hint);
+    error.hint.clear();
+    throw CLI::ValidationError(names, error.text());
   };
   return {*this, *parts_->app.add_option_function<std::string>(names, checked, help)};
 }
@@ -175,7 +181,7 @@ Result<bool> OptionSet::parse(const std::vector<std::string>& arguments) {
   } catch (const CLI::CallForHelp&) {
     return false;
   } catch (const CLI::ParseError& error) {  // CLI11's own words without its class names
-    return fail(ErrorKind::usage, error.what());
+    return fail(ErrorKind::usage, error.what(), {}, parts_->hint);
   } catch (const std::logic_error&) {  // CLI11 2.1 converts a flag's value with std::stoll
     return fail(ErrorKind::usage, "a flag's value is neither true nor false");
   }
