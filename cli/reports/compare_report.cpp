@@ -106,7 +106,7 @@ std::vector<Line> lines_of(const CompareReport& report) {
 std::string shown(const std::optional<double>& value, const Line& line) {
   if (!value) return "-";
   if (line.bytes)
-    return *value < 0 ? format_bytes_difference(std::llround(*value)) : format_bytes(static_cast<Bytes>(*value));
+    return *value < 0 ? format_bytes_difference(std::llround(*value)) : format_bytes_fixed(static_cast<Bytes>(*value));
   return line.count ? fmt::format("{:.0f}", *value) : milliseconds(*value);
 }
 
@@ -165,6 +165,14 @@ std::string plain_ms(Nanoseconds time) {
   return fmt::format("{:.3f}", time.ms());
 }
 
+/// What explain calls requested is not this peak, which then lies above the allocated one.
+void print_requested_note(std::ostream& out, const CompareReport& report) {
+  const auto above = [](const RunSummary& run) { return run.peaks && run.peaks->requested > run.peaks->allocated; };
+  if (above(report.a) || above(report.b))
+    out << "peak_requested_bytes, as torch's requested_bytes, and peak_active_bytes count freed blocks that wait for a "
+           "stream's event; allocated, and what explain calls requested, do not\n";
+}
+
 void print_summary(std::ostream& out, const CompareReport& report) {
   const auto side = [&](char letter, const RunSummary& run) {
     const std::string time = run.step_ms_source.empty() ? "no step time" : "step time " + run.step_ms_source;
@@ -198,6 +206,7 @@ void print_summary(std::ostream& out, const CompareReport& report) {
     table.row(cells);
   }
   table.print(out);
+  print_requested_note(out, report);
 }
 
 using ByCause = std::array<Nanoseconds, kCauses>;

@@ -38,16 +38,29 @@ std::string where(const Explanation& e, const Moment& moment) {
   return text;
 }
 
+/// Segments stay: much of a step's time may be at the peak of reserved memory, of which explain() takes the moment with
+/// most of it in use; pictures and the page mark where it was first reached.
+std::string since_when(const Explanation& e, const Moment& moment) {
+  const auto first = std::find_if(e.series.begin(), e.series.end(), [&](const GapPoint& point) {
+    return point.parts.reserved() == moment.at.parts.reserved();
+  });
+  if (first == e.series.end() || first->time >= moment.at.time) return {};
+  return fmt::format(
+      "; as much is reserved {}: this is when most of it is in use",
+      first->time <= e.start ? "from the begin on" : fmt::format("from {} on", format_time(first->time - e.start)));
+}
+
 void print_gap(std::ostream& out, const ExplainReport& report, const Moment& moment, const std::string& title) {
   const MemoryParts& parts = moment.at.parts;
-  out << '\n' << title << " (" << where(report.explanation, moment) << ")\n";
+  const Explanation& e = report.explanation;
+  out << '\n' << title << " (" << where(e, moment) << (e.asked ? std::string() : since_when(e, moment)) << ")\n";
   Table table({{"part"}, {"bytes", Table::Align::right}, {"of reserved", Table::Align::right}, {"what it is"}});
   const auto sum = [&](const char* what, Bytes bytes, const char* meaning) {
-    table.row({what, format_bytes(bytes), percent(bytes, parts.reserved()), meaning});
+    table.row({what, format_bytes_fixed(bytes), percent(bytes, parts.reserved()), meaning});
   };
   const std::vector<NamedPart> named = named_parts(parts);
   for (std::size_t i = 0; i < named.size(); ++i) {
-    table.row({"  " + std::string(named[i].name), format_bytes(named[i].bytes),
+    table.row({"  " + std::string(named[i].name), format_bytes_fixed(named[i].bytes),
                percent(named[i].bytes, parts.reserved()), std::string(named[i].meaning)});
     if (i == 1) sum("allocated", parts.allocated(), "requested + rounding");
     if (i == 2) sum("active", parts.active(), "allocated + pending_free");
@@ -72,7 +85,7 @@ void print_largest(std::ostream& out, const ExplainReport& report, const Moment&
     const BlockRecord* record =
         block.block.value < report.run.blocks.size() ? &report.run.blocks[block.block.value] : nullptr;
     std::vector<std::string> row{record != nullptr ? std::to_string(block.block.value) : "older",
-                                 format_bytes(block.size), std::string(name(block.category)),
+                                 format_bytes_fixed(block.size), std::string(name(block.category)),
                                  record != nullptr ? names.owner(*record) : "",
                                  record != nullptr ? names.op(*record) : ""};
     if (frames) row.push_back(names.frame(block.stack));
@@ -86,16 +99,16 @@ void print_holders(std::ostream& out, const ExplainReport& report, const Moment&
   out << "\nwho holds it then\n";
   Table categories({{"category"}, {"in use", right}, {"pending free", right}, {"blocks", right}});
   for (const auto& share : moment.categories)
-    categories.row({std::string(name(share.key)), format_bytes(share.live),
-                    share.pending > 0 ? format_bytes(share.pending) : "", std::to_string(share.blocks)});
+    categories.row({std::string(name(share.key)), format_bytes_fixed(share.live),
+                    share.pending > 0 ? format_bytes_fixed(share.pending) : "", std::to_string(share.blocks)});
   categories.print(out);
   if (moment.units.size() > 1) {
     out << '\n';
     Table units({{"unit"}, {"in use", right}, {"pending free", right}, {"blocks", right}});
     for (std::size_t i = 0; i < moment.units.size() && i < kRows; ++i) {
       const auto& share = moment.units[i];
-      units.row({unit_name(report.run, share.key), format_bytes(share.live),
-                 share.pending > 0 ? format_bytes(share.pending) : "", std::to_string(share.blocks)});
+      units.row({unit_name(report.run, share.key), format_bytes_fixed(share.live),
+                 share.pending > 0 ? format_bytes_fixed(share.pending) : "", std::to_string(share.blocks)});
     }
     if (moment.units.size() > kRows) units.row({fmt::format("… {} more", moment.units.size() - kRows)});
     units.print(out);
@@ -108,8 +121,8 @@ void print_holders(std::ostream& out, const ExplainReport& report, const Moment&
                  {"free", right},
                  {"segments", right}});
   const auto add = [&](const Holding& holding, const std::string& title) {
-    streams.row({title, format_bytes(holding.reserved()), format_bytes(holding.live),
-                 holding.pending > 0 ? format_bytes(holding.pending) : "", format_bytes(holding.free),
+    streams.row({title, format_bytes_fixed(holding.reserved()), format_bytes_fixed(holding.live),
+                 holding.pending > 0 ? format_bytes_fixed(holding.pending) : "", format_bytes_fixed(holding.free),
                  std::to_string(holding.segments)});
   };
   for (const Holding& stream : moment.streams) add(stream, stream.name + " stream");
@@ -140,7 +153,7 @@ void print_pending(std::ostream& out, const ExplainReport& report) {
                {"held for", Table::Align::right}});
   for (std::size_t i = 0; i < moment.pending.size() && i < kRows; ++i) {
     const HeldBlock& block = moment.pending[i];
-    table.row({block.block.valid() ? std::to_string(block.block.value) : "", format_bytes(block.size),
+    table.row({block.block.valid() ? std::to_string(block.block.value) : "", format_bytes_fixed(block.size),
                std::string(name(block.category)), unit_name(report.run, block.unit), std::to_string(block.step),
                block.freed ? format_time(*block.freed - e.start) : "",
                block.waits_for_name.empty() ? "an event" : block.waits_for_name + " stream", block.behind,
@@ -162,8 +175,8 @@ void print_steps(std::ostream& out, const Explanation& e) {
       const PeriodParts& period = periods[i];
       table.row({phases ? (e.step ? period.phase : fmt::format("{} {}", period.step, period.phase))
                         : std::to_string(period.step),
-                 format_bytes(period.peaks.allocated), format_bytes(period.peaks.active),
-                 format_bytes(period.peaks.reserved), format_bytes(period.pending_free_peak)});
+                 format_bytes_fixed(period.peaks.allocated), format_bytes_fixed(period.peaks.active),
+                 format_bytes_fixed(period.peaks.reserved), format_bytes_fixed(period.pending_free_peak)});
     }
     table.print(out);
   };
@@ -221,12 +234,12 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
                {""}});
   const auto row = [&](const std::string& setting, const MemoryPeaks& peaks, const std::string& saves, bool has_time,
                        double ms, const std::string& marks) {
-    table.row({setting, format_bytes(peaks.reserved), saves, format_bytes(peaks.allocated),
+    table.row({setting, format_bytes_fixed(peaks.reserved), saves, format_bytes_fixed(peaks.allocated),
                has_time ? milliseconds(ms) : "", marks});
   };
   row("as it is", all.before, "", all.has_time, all.step_ms, "");
   for (const sim::Remedy& remedy : all.useful)
-    row(remedy.setting, remedy.peaks, remedy.saving > 0 ? format_bytes(static_cast<Bytes>(remedy.saving)) : "",
+    row(remedy.setting, remedy.peaks, remedy.saving > 0 ? format_bytes_fixed(static_cast<Bytes>(remedy.saving)) : "",
         remedy.has_time, remedy.step_ms,
         remedy_marks(remedy) + (all.has_time && !remedy.has_time && !remedy.valid ? ", time not known" : ""));
   table.print(out);

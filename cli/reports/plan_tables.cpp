@@ -48,12 +48,12 @@ void print_memory(std::ostream& out, const PlanMemory& memory) {
       continue;
     }
     if (held && small > 0) {
-      table.row({"  smaller ones", format_bytes(small), share(static_cast<double>(small), whole)});
+      table.row({"  smaller ones", format_bytes_fixed(small), share(static_cast<double>(small), whole)});
       small = 0;
     }
-    table.row({"  " + row.what, format_bytes(row.bytes), share(static_cast<double>(row.bytes), whole)});
+    table.row({"  " + row.what, format_bytes_fixed(row.bytes), share(static_cast<double>(row.bytes), whole)});
   }
-  table.row({"reserved", format_bytes(memory.reserved), "100.0 %"});
+  table.row({"reserved", format_bytes_fixed(memory.reserved), "100.0 %"});
   out << '\n';
   table.print(out);
 }

@@ -231,7 +231,8 @@ void print_collectives(Console& console, const sim::Prediction& p) {
   if (p.collectives_ran.empty()) return;
   Table table({{"collective"}, {"largest", Table::Align::right}, {"what runs"}});
   for (const sim::CollectiveRan& ran : p.collectives_ran)
-    table.row({fmt::format("{} ({})", dashed_name(ran.kind), ran.communicator), format_bytes(ran.bytes), ran.path});
+    table.row(
+        {fmt::format("{} ({})", dashed_name(ran.kind), ran.communicator), format_bytes_fixed(ran.bytes), ran.path});
   console.out << '\n';
   table.print(console.out);
 }
@@ -276,8 +277,8 @@ void print_steps(Console& console, const sim::Prediction& p) {
     const bool known = step.recorded.batch > 0 && step.recorded.seq > 0;
     const std::string ms = step.ms > 0 ? milliseconds(step.ms) : "-";
     table.row({std::to_string(k), known ? fmt::format("{} x {}", step.recorded.batch, step.recorded.seq) : "-",
-               step.recorded.profiled || step.ms <= 0 ? ms : ms + " (scaled)", format_bytes(step.peaks.allocated),
-               format_bytes(step.peaks.reserved)});
+               step.recorded.profiled || step.ms <= 0 ? ms : ms + " (scaled)", format_bytes_fixed(step.peaks.allocated),
+               format_bytes_fixed(step.peaks.reserved)});
   }
   const std::size_t largest = sim::largest_step(p.steps);
   const std::string lengths = lengths_of(p.steps);
@@ -322,7 +323,7 @@ void print_detail(Console& console, const sim::Prediction& p) {
     table.row({"  host work", milliseconds(p.host_ms), p.host == sim::HostConfidence::assumed ? "assumed" : ""});
   }
   const auto peak = [&](const char* title, Bytes bytes) {
-    table.row({title, format_bytes(bytes), exact_bytes(bytes) + " B"});
+    table.row({title, format_bytes_fixed(bytes), exact_bytes(bytes) + " B"});
   };
   peak("peak requested", p.peaks.requested);
   peak("peak allocated", p.peaks.allocated);
@@ -360,7 +361,7 @@ void print_what_fits(Console& console, const sim::Remedies& remedies) {
   Table table({{"what fits, simulated"}, {"reserved", kNumber}, {"step time", kNumber}, {""}});
   for (std::size_t i = 0; i < std::min(kShown, remedies.useful.size()); ++i) {
     const sim::Remedy& remedy = remedies.useful[i];
-    table.row({remedy.setting, format_bytes(remedy.peaks.reserved),
+    table.row({remedy.setting, format_bytes_fixed(remedy.peaks.reserved),
                remedy.has_time ? milliseconds(remedy.step_ms) : "-", remedy_marks(remedy)});
   }
   console.out << '\n';

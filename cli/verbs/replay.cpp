@@ -108,7 +108,7 @@ Json as_json(const ReplayRequest& options, const Outcome& outcome, const ReplayR
 }
 
 std::string with_exact(Bytes bytes) {
-  return fmt::format("{} ({})", format_bytes(bytes), exact_bytes(bytes));
+  return fmt::format("{} ({})", format_bytes_fixed(bytes), exact_bytes(bytes));
 }
 
 void print_verify(Console& console, const Outcome& outcome, const ReplayReport& report) {
@@ -135,7 +135,7 @@ void print_what_if(Console& console, const Outcome& outcome, const ReplayReport&
   Table table(
       {{"peak"}, {"recorded", Table::Align::right}, {"asked", Table::Align::right}, {"change", Table::Align::right}});
   const auto row = [&](const char* name, Bytes before, Bytes after) {
-    table.row({name, format_bytes(before), format_bytes(after),
+    table.row({name, format_bytes_fixed(before), format_bytes_fixed(after),
                before == after ? "" : change(static_cast<double>(before), static_cast<double>(after))});
   };
   row("requested", recorded.peaks.requested, outcome.peaks.requested);

@@ -84,6 +84,20 @@ std::string shortened(double value, int decimals) {
   return out;
 }
 
+/// In the largest binary prefix that is not above the value.
+struct Prefixed {
+  double value = 0;
+  std::string_view prefix;
+};
+
+Prefixed prefixed(Bytes bytes) {
+  constexpr std::array<std::string_view, 5> kPrefixes{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t prefix = 0;
+  double value = static_cast<double>(bytes);
+  for (; prefix + 1 < kPrefixes.size() && value >= 1024; ++prefix) value /= 1024;
+  return {value, kPrefixes[prefix]};
+}
+
 }  // namespace
 
 Result<Bytes> parse_bytes(std::string_view text) {
@@ -137,17 +151,19 @@ Result<std::uint32_t> parse_count(std::string_view text) {
 }
 
 std::string format_bytes(Bytes bytes) {
-  constexpr std::array<std::string_view, 5> kPrefixes{"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t prefix = 0;
-  double value = static_cast<double>(bytes);
-  for (; prefix + 1 < kPrefixes.size() && value >= 1024; ++prefix) value /= 1024;
-  return fmt::format("{} {}", shortened(value, 2), kPrefixes[prefix]);
+  const Prefixed size = prefixed(bytes);
+  return fmt::format("{} {}", shortened(size.value, 2), size.prefix);
+}
+
+std::string format_bytes_fixed(Bytes bytes) {
+  const Prefixed size = prefixed(bytes);
+  return bytes < 1024 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", size.value, size.prefix);
 }
 
 std::string format_bytes_difference(std::int64_t bytes) {
   if (bytes == 0) return "0 B";
   const Bytes magnitude = bytes < 0 ? Bytes{0} - static_cast<Bytes>(bytes) : static_cast<Bytes>(bytes);
-  return (bytes < 0 ? "-" : "+") + format_bytes(magnitude);
+  return (bytes < 0 ? "-" : "+") + format_bytes_fixed(magnitude);
 }
 
 std::string format_bandwidth(double bytes_per_second) {

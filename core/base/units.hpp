@@ -31,7 +31,9 @@ namespace foreshard {
 /// For people: "80 GiB", "15.64 GiB", "512 B": the largest binary prefix that is not above the value, at
 /// most two decimals.
 [[nodiscard]] std::string format_bytes(Bytes bytes);
-/// As format_bytes with a sign; "0 B" for none.
+/// "80.00 GiB", "15.64 GiB", "512 B": the same with its zeros, so that sizes of one column have one precision.
+[[nodiscard]] std::string format_bytes_fixed(Bytes bytes);
+/// As format_bytes_fixed with a sign; "0 B" for none.
 [[nodiscard]] std::string format_bytes_difference(std::int64_t bytes);
 /// "50 GB/s": decimal prefixes, as links are sold.
 [[nodiscard]] std::string format_bandwidth(double bytes_per_second);

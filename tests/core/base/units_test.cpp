@@ -57,8 +57,12 @@ TEST_CASE("printed quantities read back") {
   CHECK(format_bytes(1023) == "1023 B");
   CHECK(format_bytes(80 * kGiB) == "80 GiB");
   CHECK(format_bytes(16'793'993'216) == "15.64 GiB");
-  CHECK(format_bytes_difference(-1536) == "-1.5 KiB");
-  CHECK(format_bytes_difference(2 * 1048576) == "+2 MiB");
+  CHECK(format_bytes_fixed(0) == "0 B");
+  CHECK(format_bytes_fixed(1023) == "1023 B");
+  CHECK(format_bytes_fixed(1024) == "1.00 KiB");
+  CHECK(format_bytes_fixed(1503238554) == "1.40 GiB");
+  CHECK(format_bytes_difference(-1536) == "-1.50 KiB");
+  CHECK(format_bytes_difference(2 * 1048576) == "+2.00 MiB");
   CHECK(format_bandwidth(50e9) == "50 GB/s");
   CHECK(format_time({12'500}) == "12.5 us");
   CHECK(format_time({-3'210'000}) == "-3.21 ms");

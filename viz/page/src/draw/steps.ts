@@ -1,6 +1,6 @@
 // What is marked over the charts: begins of steps, phases, peaks, and memory that was given back or could not be had.
 
-import { Ink, Peaks, Phase, Statistic, STATISTICS, Step } from '../data/meta';
+import { Ink, Phase, Statistic, STATISTICS, Step } from '../data/meta';
 import { RunData } from '../data/run';
 import { bytes } from '../format';
 import { Layout, Pane } from '../layout';
@@ -81,10 +81,9 @@ function drawReleases(surface: Surface, run: RunData, box: Box, frame: Frame, in
   }
 }
 
-/** Peaks of the step in view (or of the whole run). */
-function peaksIn(run: RunData, frame: Frame): Peaks | undefined {
-  const steps = run.meta.steps.filter((step) => step.memory && step.start >= frame.from - 1 && step.start < frame.to);
-  return steps.length === 1 ? steps[0].peaks : run.meta.memory?.peaks;
+/** Steps with memory that begin in view: of one alone its peaks are marked, else the whole run's. */
+function stepsIn(run: RunData, frame: Frame): Step[] {
+  return run.meta.steps.filter((step) => step.memory && step.start >= frame.from - 1 && step.start < frame.to);
 }
 
 /** Marks of one memory chart: what was given back, and the peaks where they were first reached. */
@@ -93,12 +92,15 @@ export function drawMemoryMarks(surface: Surface, runs: RunData[], pane: Pane, a
   const { ink } = style;
   const shown: { x: number; y: number }[] = [];
   const peak = (run: number, frame: Frame, statistic: Statistic) => {
-    const of = peaksIn(runs[run], frame)?.[statistic];
+    const steps = stepsIn(runs[run], frame);
+    const of = (steps.length === 1 ? steps[0].peaks : runs[run].meta.memory?.peaks)?.[statistic];
     if (!of || of.time < frame.from || of.time > frame.to) return;
     const x = frame.x(of.time);
     const y = box.y + box.height - (of.bytes / style.top) * box.height;
     surface.area([x, y, x - 4, y - 7, x + 4, y - 7], 6, pane.runs.length > 1 ? style.colour(run) : ink[statistic]);
-    const text = `${pane.runs.length > 1 ? `${letter(run)}: ` : ''}${statistic} peak ${bytes(of.bytes)}`;
+    // Segments stay: what is reserved is often at the step's peak when the step begins.
+    const since = steps.length === 1 && of.time <= steps[0].start ? ', from the begin on' : '';
+    const text = `${pane.runs.length > 1 ? `${letter(run)}: ` : ''}${statistic} peak ${bytes(of.bytes)}${since}`;
     const right = x + 8 + surface.textWidth(text, 11) > axis.left + axis.width;
     const textY = y < box.y + 14 ? y + 14 : y - 3;
     if (shown.some((other) => Math.abs(other.y - textY) < 13 && Math.abs(other.x - x) < 190)) return;
