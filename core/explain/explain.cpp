@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "core/base/units.hpp"
 #include "core/explain/causes.hpp"
 #include "core/explain/explanation.hpp"
 #include "core/explain/failures.hpp"
@@ -136,6 +137,29 @@ Result<Range> look_at(const ExplainRequest& request, const Series& series, Expla
   return fail(ErrorKind::usage, fmt::format("the run's memory record has no step {}", wanted), {}, has);
 }
 
+/// The last event that is not later than the time asked for. Fails where that is no time of what is looked at: of the
+/// step, or of the whole record.
+Result<std::size_t> asked_event(Nanoseconds at, const Series& series, Range range, const Explanation& out) {
+  const auto step = std::find_if(out.steps.begin(), out.steps.end(),
+                                 [&](const PeriodParts& period) { return out.step && period.step == *out.step; });
+  // What comes behind the last step's end is its own, as in look_at().
+  const Nanoseconds last = series.points[range.end - 1].time;
+  const Nanoseconds end = step == out.steps.end() || step->end < last ? last : step->end;
+  if (at.count > 0 && at > end - out.start)
+    return fail(ErrorKind::usage,
+                fmt::format("{} is {} long: {} is behind its end",
+                            out.step ? fmt::format("step {}", *out.step) : "the memory record",
+                            format_time(end - out.start), format_time(at)),
+                "--at", "times count from the begin of the step that --step names, or of the record with --step all");
+  // Unsigned, so that no pair of times overflows; the next nanosecond is the first that is too late.
+  const auto wanted = static_cast<std::uint64_t>(out.start.count) + static_cast<std::uint64_t>(at.count);
+  const std::size_t after = event_at(series, {std::bit_cast<std::int64_t>(wanted + 1)});
+  if (after == 0)
+    return fail(ErrorKind::usage, "the memory record begins later than the time asked for", "--at",
+                "times count from the step's begin");
+  return after - 1;
+}
+
 /// Describes the moments after the events `wanted`, in one walk.
 std::vector<Moment> describe(const Moments& moments, MemoryWalk walk, const std::vector<std::size_t>& wanted) {
   std::vector<std::size_t> order = wanted;
@@ -159,14 +183,9 @@ Result<void> add_moments(const Moments& moments, const MemoryWalk& walk, const E
               [](const MemoryParts& a, const MemoryParts& b) { return a.pending_free > b.pending_free; })};
   if (out.pending_free_peak == 0) wanted[2] = wanted[0];
   if (request.at) {
-    // Unsigned, so that no pair of times overflows; the next nanosecond is the first that is too late.
-    const auto wanted_time =
-        static_cast<std::uint64_t>(out.start.count) + static_cast<std::uint64_t>(request.at->count);
-    const std::size_t after = event_at(series, {std::bit_cast<std::int64_t>(wanted_time + 1)});
-    if (after == 0)
-      return fail(ErrorKind::usage, "the memory record begins later than the time asked for", "--at",
-                  "times count from the step's begin");
-    wanted.push_back(after - 1);
+    const auto event = asked_event(*request.at, series, range, out);
+    FORESHARD_TRY(event);
+    wanted.push_back(*event);
   }
   std::vector<Moment> described = describe(moments, walk, wanted);
   out.reserved_peak = std::move(described[0]);
