@@ -3,9 +3,11 @@
 
 #include <fmt/core.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "cli/options/newest_store.hpp"
 #include "cli/options/option_set.hpp"
@@ -184,6 +186,10 @@ Result<int> explain_run(ExplainOptions& options, Console& console) {
   if (std::error_code error;
       std::filesystem::exists(options.run, error) && std::filesystem::is_other(options.run, error))
     return fail(ErrorKind::input, "is a pipe or a device, a file is needed", options.run);
+  if (std::error_code error; !std::filesystem::exists(options.run, error))
+    return fail(ErrorKind::input,
+                "cannot be opened: " + std::generic_category().message(error ? error.value() : ENOENT), options.run,
+                "give the file that plan, run or import wrote with -o, or a memory snapshot");
   auto loaded = traces::is_store(options.run) ? load_store(options, console) : load_snapshot(options, console);
   FORESHARD_TRY(loaded);
   if (options.time) return explain_its_time(options, *request, *loaded, console);

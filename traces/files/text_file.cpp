@@ -8,6 +8,7 @@
 
 #include "core/base/units.hpp"
 #include "traces/files/read_file.hpp"
+#include "traces/files/sqlite_head.hpp"
 
 namespace foreshard::traces {
 
@@ -22,6 +23,9 @@ Result<std::string> read_text(const std::string& path, Bytes limit) {
     if (!size)
       return fail(ErrorKind::input, fmt::format("cannot be read: {}", std::generic_category().message(errno)), path);
     text.append(piece.data(), *size);
+    if (text.starts_with(kSqliteMagic))
+      return fail(ErrorKind::input, std::string(kIsStore) + ", not a text", path,
+                  "plan, explain, view, compare and query take run stores");
     if (text.size() > limit)
       return fail(ErrorKind::input, fmt::format("is larger than {}", format_bytes(limit)), path,
                   "is it the right file?");

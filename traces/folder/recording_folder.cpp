@@ -180,6 +180,11 @@ class FileSelection {
 Result<RecordingFiles> recording_files(const std::string& folder, std::uint64_t max_entries) {
   RecordingFiles out;
   std::error_code error;
+  if (fs::is_regular_file(folder, error))
+    return fail(
+        ErrorKind::input, "is a file, not a folder", folder,
+        "give the recording's folder, or its files: --snapshot, --trace; plan, explain, view, compare and query "
+        "take what import wrote");
   fs::recursive_directory_iterator at(folder, fs::directory_options::none, error);
   if (error)
     return fail(ErrorKind::input, "cannot be listed: " + error.message(), folder,

@@ -14,6 +14,7 @@
 
 #include "core/base/out_of_memory.hpp"
 #include "traces/files/read_file.hpp"
+#include "traces/files/sqlite_head.hpp"
 
 namespace foreshard::traces {
 
@@ -91,6 +92,9 @@ Result<void> ByteSource::State::detect() {
                 "torch.cuda.memory._dump_snapshot(), a trace from torch.profiler's export_chrome_trace()");
   if (starts_with(head, "\x28\xb5\x2f\xfd"))
     return fail(ErrorKind::input, "the file is packed with zstandard, which is not read", name, "unpack it: zstd -d");
+  if (starts_with(head, kSqliteMagic))
+    return fail(ErrorKind::input, std::string(kIsStore) + ", not a recording", name,
+                "give a file that the training wrote; plan, explain, view, compare and query take run stores");
   if (starts_with(head, "BZh"))
     return fail(ErrorKind::input, "the file is packed with bzip2, which is not read", name, "unpack it: bzip2 -d");
   if (starts_with(head, "\x1f\x8b")) {
@@ -229,7 +233,9 @@ Result<ByteSource> ByteSource::open(const std::string& path) {
   auto state = std::make_unique<State>();
   state->name = path;
   state->file = std::make_unique<ReadFile>(path);
-  if (!*state->file) return fail(ErrorKind::input, fmt::format("cannot open: {}", std::strerror(errno)), path);
+  if (!*state->file)
+    return fail(ErrorKind::input, fmt::format("cannot be opened: {}", std::strerror(errno)), path,
+                "give a file of the recording: its snapshot, trace or about file");
   struct stat info {};
   if (fstat(state->file->descriptor(), &info) == 0) {
     if (S_ISDIR(info.st_mode)) return fail(ErrorKind::input, "this is a folder, a file is needed", path);

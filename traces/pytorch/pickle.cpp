@@ -366,7 +366,8 @@ Machine::Done Machine::refuse(std::uint8_t byte) {
     case RefusedOp::other:
       return fail_here(fmt::format("the pickle uses opcode {}, which a memory snapshot never has", refused.name));
     default:
-      return fail_here(fmt::format("byte 0x{:02x} is no pickle opcode: this is not a pickle, or it is damaged", byte));
+      return fail_here(fmt::format("byte 0x{:02x} is no pickle opcode: this is not a pickle, or it is damaged", byte),
+                       "a memory snapshot is what torch.cuda.memory._dump_snapshot() wrote");
   }
 }
 

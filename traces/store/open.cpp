@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "traces/files/read_file.hpp"
+#include "traces/files/sqlite_head.hpp"
 #include "traces/store/schema.hpp"
 #include "traces/store/seal.hpp"
 #include "traces/store/store.hpp"
@@ -20,9 +21,8 @@
 namespace foreshard::traces {
 namespace {
 
-// The header of every SQLite 3 file (sqlite.org/fileformat2.html, 1.3): a magic text, at byte 16 the page
-// size in two big-endian bytes (1 for 65536), at byte 28 the number of pages in four.
-constexpr std::string_view kMagic{"SQLite format 3\0", 16};
+// The header of every SQLite 3 file (sqlite.org/fileformat2.html, 1.3): kSqliteMagic, at byte 16 the page size in two
+// big-endian bytes (1 for 65536), at byte 28 the number of pages in four.
 constexpr std::size_t kHeaderSize = 100;
 
 std::uint64_t big_endian(std::string_view bytes) {
@@ -49,7 +49,7 @@ Result<void> check_header(const std::string& path) {
   if (!size) return fail(ErrorKind::input, "cannot be read: " + std::generic_category().message(errno), path);
   if (*size == 0) return fail(ErrorKind::input, "the file is empty", path, "write the store again");
   const std::string_view header(bytes.data(), *size);
-  if (!kMagic.starts_with(header.substr(0, kMagic.size())))
+  if (!kSqliteMagic.starts_with(header.substr(0, kSqliteMagic.size())))
     return fail(ErrorKind::input, "is not a run store: not a SQLite file", path,
                 "give the file that plan, run or import wrote with -o");
   if (*size < kHeaderSize || !whole(path, header))
@@ -130,12 +130,12 @@ Result<void> check_unchanged(const std::string& path, std::int64_t version, Open
 }  // namespace
 
 bool starts_as_store(std::string_view first_bytes) {
-  return first_bytes.starts_with(kMagic.substr(0, 15));
+  return first_bytes.starts_with(kSqliteMagic.substr(0, 15));
 }
 
 bool is_store(const std::string& path) {
   ReadFile file(path, FileKind::regular);
-  std::array<char, kMagic.size()> head{};
+  std::array<char, kSqliteMagic.size()> head{};
   return starts_as_store({head.data(), file.read(head).value_or(0)});
 }
 

@@ -65,12 +65,19 @@ Result<Source> of_file(Result<ModelFile> file) {
 
 /// With the reason that its import gave.
 tl::unexpected<Error> no_workload(const std::string& path, OpenOptions options) {
-  std::string hint = "it was written without one; explain, view, compare and query take it";
-  const auto why = query(path, "SELECT text FROM import_stat WHERE name = 'no_workload'", {}, options);
-  if (why && !why->rows.empty())
-    if (const auto* text = std::get_if<std::string>(&why->rows.front().front()))
-      hint = *text + "; explain, view, compare and query take it";
-  return fail(ErrorKind::input, "the run store holds no workload to plan from", path, std::move(hint));
+  std::string what = "the run store holds no workload to plan from: it was written without one";
+  std::string hint = "explain, view, compare and query take it";
+  const auto why = query(path,
+                         "SELECT text, (SELECT count(*) FROM input WHERE role = 'snapshot') FROM import_stat WHERE "
+                         "name = 'no_workload'",
+                         {}, options);
+  if (why && !why->rows.empty()) {
+    if (const auto* text = std::get_if<std::string>(&why->rows.front()[0])) what = *text;
+    const auto* snapshots = std::get_if<std::int64_t>(&why->rows.front()[1]);
+    if (snapshots != nullptr && *snapshots == 0)
+      hint = "import the same run's memory snapshot too (foreshard import --snapshot … --trace …); " + hint;
+  }
+  return fail(ErrorKind::input, std::move(what), path, std::move(hint));
 }
 
 Result<Source> from_store(const std::string& path, OpenOptions options) {
@@ -175,6 +182,9 @@ Result<Source> from_file(const std::string& path, OpenOptions options) {
         "a config.json has the key model_type; a workload file begins with {\"format\": \"foreshard workload\"");
   return of_workload(from_json(*text, path));
 }
+  if (const std::size_t first = text->find_first_not_of(" \t\r\n");
+      first == std::string::npos || ((*text)[first] != '{' && (*text)[first] != '['))
+    return fail(ErrorKind::input, "is no SOURCE: neither a run store nor JSON", path, std::string(kKinds));
 
 Result<Source> read_unchanged(const SourceRequest& request) {
   if (is_preset(request.text)) {
