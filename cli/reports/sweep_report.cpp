@@ -51,10 +51,21 @@ bool counts_tokens(const SweepResult& result) {
                      [](const SweepPoint& p) { return p.settings.seq.value_or(1) > 1; });
 }
 
+/// Whether times chose the best point; else memory alone did.
+bool timed(const SweepResult& result) {
+  return result.best && result.points[*result.best].has_time;
+}
+
+std::string_view rate_unit(const SweepResult& result) {
+  return counts_tokens(result) ? "tokens/s/GPU" : "samples/s/GPU";
+}
+
 std::string marks(const SweepResult& result, std::size_t index) {
   const SweepPoint& point = result.points[index];
-  std::vector<std::string_view> words;
-  if (result.best == index) words.emplace_back(result.memory_limit ? "best within the limit" : "best");
+  std::vector<std::string> words;
+  if (result.best == index)
+    words.push_back(
+        fmt::format("{}{}", point.has_time ? "best" : "smallest", result.memory_limit ? " within the limit" : ""));
   if (result.best != index && result.fastest == index) words.emplace_back("fastest");
   if (point.host_bound) words.emplace_back("host-bound");
   if (point.num_alloc_retries > 0) words.emplace_back("allocation retries");
@@ -73,20 +84,21 @@ void print_points(std::ostream& out, const SweepResult& result, const std::vecto
     columns.push_back({result.ranges[i].key});
   }
   const std::size_t most = 40;
-  columns.insert(columns.end(), {{"step", kRight},
-                                 {"step ±", kRight},
-                                 {counts_tokens(result) ? "tokens/s/GPU" : "samples/s/GPU", kRight},
-                                 {"peak reserved", kRight},
-                                 {""}});
+  const bool times = timed(result);
+  if (times)
+    columns.insert(columns.end(), {{"step", kRight}, {"step ±", kRight}, {std::string(rate_unit(result)), kRight}});
+  columns.insert(columns.end(), {{"peak reserved", kRight}, {""}});
   Table table(columns);
   for (const std::size_t index : indices) {
     const SweepPoint& point = result.points[index];
     std::vector<std::string> cells;
     for (const std::size_t i : shown) cells.push_back(given(result, point, i).substr(0, most));
-    cells.push_back(point.has_time ? milliseconds(point.step_ms) : "-");
-    cells.push_back(point.has_time ? fmt::format("{:.0f} %", point.uncertainty * 100) : "-");
-    cells.push_back(point.tokens_per_s_per_gpu > 0 ? fmt::format("{:.0f}", point.tokens_per_s_per_gpu) : "-");
-    cells.push_back(format_bytes(point.peaks.reserved));
+    if (times) {
+      cells.push_back(milliseconds(point.step_ms));
+      cells.push_back(fmt::format("{:.0f} %", point.uncertainty * 100));
+      cells.push_back(point.tokens_per_s_per_gpu > 0 ? fmt::format("{:.0f}", point.tokens_per_s_per_gpu) : "-");
+    }
+    cells.push_back(format_bytes_fixed(point.peaks.reserved));
     cells.push_back(marks(result, index));
     table.row(cells);
   }
@@ -105,8 +117,9 @@ std::size_t count(const SweepResult& result, SweepPoint::State state) {
 }
 
 void print_counts(std::ostream& out, const SweepResult& result) {
-  out << fmt::format("{} points of {} on {}: {} ran", result.points.size(), in_line(result.name),
-                     in_line(result.machine), count(result, SweepPoint::State::ran));
+  out << fmt::format("{} points of {} on {}{}: {} ran", result.points.size(), in_line(result.name),
+                     in_line(result.machine), result.machine_assumed ? " (assumed)" : "",
+                     count(result, SweepPoint::State::ran));
   const std::pair<SweepPoint::State, const char*> others[] = {{SweepPoint::State::out_of_memory, "out of memory"},
                                                               {SweepPoint::State::deadlock, "deadlocked"},
                                                               {SweepPoint::State::refused, "refused"}};
@@ -195,15 +208,39 @@ void print_most_that_fits(std::ostream& out, const SweepResult& result) {
                      format_bytes(most.peaks.reserved), host_range_words(most), more);
 }
 
+/// How well the ratio of the best point's time to its ties' is known, relative.
+double known_ratio(const SweepResult& result) {
+  double known = result.points[*result.best].difference;
+  for (const std::size_t tie : result.ties) known = std::max(known, result.points[tie].difference);
+  return known;
+}
+
 /// That several points are equally fast, as far as is known, and by which rule one of them is named; empty: one is
 /// best.
 std::string tie_words(const SweepResult& result, const SweepPoint& best) {
   if (result.ties.empty() || !best.has_time) return {};
-  double known = best.difference;
-  for (const std::size_t tie : result.ties) known = std::max(known, result.points[tie].difference);
   return fmt::format(
       "any of {} points, as times within ±{:.1f} % cannot be told apart; the one of least memory, then time, is ",
-      result.ties.size() + 1, known * 100);
+      result.ties.size() + 1, known_ratio(result) * 100);
+}
+
+/// What the two ± are of.
+void print_widths(std::ostream& out, const SweepResult& result) {
+  out << fmt::format(
+      "step ±: of one point by itself, nine of ten measured steps lie within it; two points have most of that in "
+      "common, and the ratio of their times is known to ±{:.1f} %\n",
+      known_ratio(result) * 100);
+}
+
+/// What the best point is best by, where points differ in what a step is of: " by tokens/s/GPU".
+std::string measure_words(const SweepResult& result) {
+  const auto size = [](const SweepPoint& p) { return std::pair(p.settings.world(), sim::work_of_step(p.settings)); };
+  const SweepPoint& best = result.points[*result.best];
+  const bool alike = std::all_of(result.points.begin(), result.points.end(), [&](const SweepPoint& point) {
+    return point.state == SweepPoint::State::refused || size(point) == size(best);
+  });
+  if (!best.has_time || alike) return {};
+  return fmt::format(" by {}", best.tokens_per_s_per_gpu > 0 ? rate_unit(result) : "step time");
 }
 
 /// The sweep's first lines.
@@ -216,12 +253,14 @@ void print_answer(std::ostream& out, const SweepResult& result) {
   }
   const SweepPoint& best = result.points[*result.best];
   const bool sure = fits(best) == sim::Fits::surely;
-  out << fmt::format("best{}: {}{}{}, {} reserved{}{}{}{}\n",
+  out << fmt::format("{}{}{}: {}{}{}, {} reserved{}{}{}{}\n", best.has_time ? "best" : "smallest",
+                     measure_words(result),
                      result.memory_limit ? " within " + format_bytes(*result.memory_limit) : std::string(),
                      tie_words(result, best), answer_options(result, best),
                      best.has_time ? fmt::format(": {} a step", milliseconds(best.step_ms)) : std::string(),
                      format_bytes(best.peaks.reserved), host_range_words(best), slowest_words(result, best),
                      sure ? "" : "; it may not fit", best.valid ? "" : "; not valid");
+  if (!best.has_time) out << "which is fastest is not known: the source has no times (no profiler trace)\n";
   print_most_that_fits(out, result);
 }
 
@@ -229,10 +268,11 @@ void print_answer(std::ostream& out, const SweepResult& result) {
 void print_ties(std::ostream& out, const SweepResult& result) {
   if (!result.best || result.ties.empty()) return;
   constexpr std::size_t kShown = 5;
-  out << "\nno difference to the best:\n";
+  out << (timed(result) ? "\nno difference to the best:\n" : "\nthe others, whose times are not known either:\n");
   for (std::size_t i = 0; i < std::min(kShown, result.ties.size()); ++i) {
     const SweepPoint& tie = result.points[result.ties[i]];
-    out << fmt::format("  {} ({}, {})\n", options_of(result, tie, true), milliseconds(tie.step_ms),
+    out << fmt::format("  {} ({}{})\n", options_of(result, tie, true),
+                       tie.has_time ? milliseconds(tie.step_ms) + ", " : std::string(),
                        format_bytes(tie.peaks.reserved));
   }
   if (result.ties.size() > kShown) out << fmt::format("  and {} more (--json has all)\n", result.ties.size() - kShown);
@@ -279,6 +319,17 @@ void print_may_not_fit(std::ostream& out, const SweepResult& result) {
                        milliseconds(fastest->step_ms), format_bytes(fastest->peaks.reserved),
                        host_range_words(*fastest));
   out << '\n';
+}
+
+/// Where memory alone chose: points that take no part, as no time of theirs would be valid.
+void print_retrying(std::ostream& out, const SweepResult& result) {
+  if (!result.best || timed(result) || result.points[*result.best].step_num_alloc_retries > 0) return;
+  const auto count = std::count_if(result.points.begin(), result.points.end(), [](const SweepPoint& point) {
+    return point.state == SweepPoint::State::ran && point.step_num_alloc_retries > 0;
+  });
+  if (count > 0)
+    out << fmt::format("{} with allocation retries in every step {} no part\n",
+                       count == 1 ? "a point" : fmt::format("{} points", count), count == 1 ? "takes" : "take");
 }
 
 Json point_json(const SweepResult& result, std::size_t index) {
@@ -469,14 +520,15 @@ void print_sweep(std::ostream& out, const SweepResult& result) {
   print_answer(out, result);
   print_counts(out, result);
   if (!result.pareto.empty()) {
-    out << "\nno other point is faster and smaller than these:\n";
+    out << (timed(result) ? "\nno other point is faster and smaller than these:\n" : "\nno other point is smaller:\n");
     print_points(out, result, result.pareto);
   }
   if (result.best && !contains(result.pareto, *result.best)) print_points(out, result, {*result.best});
-  if (!result.pareto.empty()) out << "step ±: nine of ten measured steps lie within it\n";
+  if (timed(result)) print_widths(out, result);
   print_ties(out, result);
   print_may_not_fit(out, result);
   print_not_valid(out, result);
+  print_retrying(out, result);
   print_reasons(out, "asked for, but not what runs, so that points are alike in it:", sim::not_as_asked(result.points));
   print_reasons(out, "refused:", sim::refusals(result.points));
   if (result.code) out << "\nin PyTorch:\n\n" << result.code->text();

@@ -34,6 +34,8 @@ struct SweepResult {
   std::optional<std::size_t> fastest = {};
   std::optional<std::size_t> most = {};      ///< where batch or sequence length differ: the most of a step that fits
   std::vector<sim::LargestFit> beyond = {};  ///< of `most`: the largest sizes that fit, where no next one is a point
+  bool machine_assumed = false;              ///< machine_assumed() of the source
+  std::string fabric = {};                   ///< fabric_of() of the source
 };
 
 /// "ran", "out_of_memory": as in every form of the result.

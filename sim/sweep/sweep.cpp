@@ -1,6 +1,7 @@
 #include "sim/sweep/sweep.hpp"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 
 #include "core/settings/settings_table.hpp"
@@ -21,6 +22,7 @@ void fill(const Prediction& p, SweepPoint& point) {
   point.most_reserved = std::max(point.peaks.reserved, p.most_peaks.reserved);
   point.may_run_out_of_memory = p.may_run_out_of_memory;
   point.num_alloc_retries = p.num_alloc_retries;
+  point.step_num_alloc_retries = p.step_num_alloc_retries;
   point.valid = p.valid;
   point.not_valid = p.not_valid;
   point.warnings = p.warnings;
@@ -113,8 +115,10 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
 std::vector<PointCost> costs(const std::vector<SweepPoint>& points) {
   std::vector<PointCost> out;
   bool known = true;
-  const auto doubt = [](const SweepPoint& point) { return std::pair(!point.valid, fits(point) != Fits::surely); };
-  std::optional<std::pair<bool, bool>> least;
+  const auto doubt = [](const SweepPoint& point) {
+    return std::array{!point.valid, fits(point) != Fits::surely, !point.has_time && point.step_num_alloc_retries > 0};
+  };
+  std::optional<std::array<bool, 3>> least;
   for (const SweepPoint& point : points)
     if (point.state == SweepPoint::State::ran) least = std::min(least.value_or(doubt(point)), doubt(point));
   const auto takes_part = [&](const SweepPoint& point) {

@@ -63,6 +63,7 @@ struct SweepPoint {
   std::vector<std::string> not_valid;  ///< why not
   std::vector<std::string> warnings;
   std::vector<std::string> not_as_asked = {};  ///< not_as_asked() of its prediction
+  std::int64_t step_num_alloc_retries = 0;     ///< of num_alloc_retries those in the steady step (or cycle)
 };
 
 struct SweepRequest {
@@ -82,8 +83,9 @@ struct SweepRequest {
                                                     const SweepRequest& request);
 
 /// The points that ran and have a time, for pareto() and fastest(); where none has one, all that ran, as equally fast.
-/// Those that are not valid take part only where none is valid, and of these those that may run out of memory only
-/// where all may.
+/// Those that are not valid take part only where none is valid, of these those that may run out of memory only where
+/// all may, and of points without a time those that retry in each step only where all do: their time would not be
+/// valid.
 /// Times are compared a token where batch, seq or accumulate differ between points, else a step.
 [[nodiscard]] std::vector<PointCost> costs(const std::vector<SweepPoint>& points);
 

@@ -125,6 +125,16 @@ TEST_CASE("a point that may run out of memory takes part only where all valid on
   CHECK(taking_part() == std::vector<std::size_t>{0});
 }
 
+TEST_CASE("a point without a time that retries in each step takes part only where all do") {
+  std::vector<SweepPoint> points(2);
+  points[0].step_num_alloc_retries = 2;
+  points[1].num_alloc_retries = 1;  // as the process began
+  REQUIRE(costs(points).size() == 1);
+  CHECK(costs(points)[0].index == 1);
+  points[1].step_num_alloc_retries = 1;
+  CHECK(costs(points).size() == 2);
+}
+
 TEST_CASE("a point has the range of its peak, and says whether a host may take it out of memory") {
   Settings settings = base();
   settings.release = Release::record_stream;
