@@ -30,7 +30,7 @@ std::vector<gpu::Setting> agreement(const RunOptions& options, const Planned& pl
                                 {"emulate", options.emulate ? "yes" : "no"},
                                 {"pace-host", options.pace_host ? "yes" : "no"},
                                 {"record", options.record ? "yes" : "no"},
-                                {"memory-limit", std::to_string(options.memory_limit.value_or(0))}};
+                                {"memory-limit", std::to_string(planned.memory_limit.value_or(0))}};
   for (const auto& [key, value] : setting_options(planned.settings)) out.push_back({key, value});
   return out;
 }
@@ -61,13 +61,13 @@ void store_incomplete(const Error& error, const Planned& planned, const RunOptio
 Result<void> report(const RunOptions& options, const Planned& planned, const gpu::Execution& execution,
                     const std::vector<gpu::RankMeasurement>& ranks, Run& run, Console& console) {
   RunReport report{options.source.source.text, planned, execution, ranks, run, nullptr, execution.caveats};
-  if (const auto known = plan_fingerprint(planned, options.memory_limit)) keep_fingerprint(run, *known);
-  const auto plan = predict_planned(planned, options.memory_limit, options.name);
+  if (const auto known = plan_fingerprint(planned)) keep_fingerprint(run, *known);
+  const auto plan = predict_planned(planned, options.name);
   if (plan)
     report.plan = &*plan;
   else
     report.warnings.push_back("no plan beside it: " + plan.error().what);
-  report.equal_at_addresses = equal_at_addresses(report, options.memory_limit);
+  report.equal_at_addresses = equal_at_addresses(report);
   for (const gpu::GroupPath& path : execution.paths)
     if (path.path.ran != path.path.asked)
       report.warnings.push_back(
@@ -99,7 +99,7 @@ Result<void> work(const RunOptions& options, const Planned& planned, const Workl
   request.steps = options.steps;
   request.warmup = options.warmup;
   if (!options.record) request.recorded = 0;
-  request.memory_limit = options.memory_limit;
+  request.memory_limit = planned.memory_limit;
   request.learning_rate = options.learning_rate;
   request.pace_host = options.pace_host;
   if (first) request.progress = [&console](std::string_view what) { console.note(what); };
@@ -128,7 +128,8 @@ Result<int> run_rank(const RunOptions& options, Console& console) {
   const bool started_by_us = environment->launcher == "foreshard";
   console.quiet |= environment->rank != 0;
   Console silent{console.out, console.err, true, false, false};
-  auto planned = read_planned(options.source, options.setting_options, started_by_us ? silent : console);
+  auto planned =
+      read_planned(options.source, options.setting_options, options.memory_limit, started_by_us ? silent : console);
   FORESHARD_TRY(planned);
   if (options.emulate) {  // a store's workload, or one for a profile of foreshard's own run, computes all the same
     auto silenced = std::make_shared<Workload>(*planned->workload);

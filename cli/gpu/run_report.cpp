@@ -80,7 +80,8 @@ Json collectives_json(const gpu::Execution& execution) {
 void add_plan(Json& json, const RunReport& report) {
   if (report.plan == nullptr) return;
   const sim::Prediction& p = *report.plan;
-  json["plan"] = prediction_json(report.source, &report.planned.source.settings, *report.planned.workload, p);
+  json["plan"] = prediction_json(report.source, {&report.planned.source.settings, report.planned.machine_assumed},
+                                 *report.planned.workload, p);
   const MemoryPeaks& peaks = report.ranks.front().peaks;
   const double measured = gpu::slowest_step_ms(report.ranks);
   json["difference"] = {
@@ -129,14 +130,14 @@ Result<gpu::RankMeasurement> parse_measurement(const std::string& text) {
   }
 }
 
-std::optional<bool> equal_at_addresses(const RunReport& report, std::optional<Bytes> memory_limit) {
+std::optional<bool> equal_at_addresses(const RunReport& report) {
   const MemoryPeaks& peaks = report.ranks.front().peaks;
   if (report.plan == nullptr || same(report.plan->peaks, peaks)) return {};
   Planned there = report.planned;
   if (there.settings != there.workload->settings) return {};
   there.workload =
       std::make_shared<const Workload>(recorded_in(*there.workload, there.settings, report.execution.timed_memory));
-  const auto plan = predict_planned(there, memory_limit, {});
+  const auto plan = predict_planned(there, {});
   if (!plan) return {};
   return same(plan->peaks, peaks);
 }

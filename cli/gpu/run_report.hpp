@@ -31,7 +31,7 @@ struct RunReport {
 /// Where the plan's peaks are not the run's: whether those of a plan with the addresses that the driver gave this run
 /// are. Best fit breaks ties between equal free blocks by address, which no plan can know; true leaves no other cause.
 /// Nothing where the peaks are equal anyway, where there is no plan, and where it is of a recording at other settings.
-[[nodiscard]] std::optional<bool> equal_at_addresses(const RunReport& report, std::optional<Bytes> memory_limit);
+[[nodiscard]] std::optional<bool> equal_at_addresses(const RunReport& report);
 
 /// plan's keys with measured values, then `plan`, `difference`, `ranks` and what only a run knows (docs/gpu.md).
 [[nodiscard]] Json run_json(const RunReport& report);

@@ -7,7 +7,8 @@
 
 namespace foreshard::cli {
 
-Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& setting_options, Console& console) {
+Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& setting_options,
+                             std::optional<Bytes> memory_limit, Console& console) {
   auto source = read_source(from, console);
   FORESHARD_TRY(source);
   for (const std::string& note : source->notes) console.note(note);
@@ -18,13 +19,16 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
   const auto workload = traces::workloads_of(*source, *machine)->at(*settings);
   if (!workload) return tl::unexpected(setting_options.with_file(workload.error()));
   std::string machine_name = machine_named(from.machine, source->machine);
-  return Planned{std::move(*source), *settings, *machine, std::move(machine_name), from.fabric, *workload};
+  std::string fabric = fabric_of(from, *source);
+  const auto limit = memory_limit_of(memory_limit, source->memory_capacity, from.machine, *machine);
+  const bool assumed = machine_assumed(from, *source);
+  return Planned{std::move(*source), *settings, *machine, std::move(machine_name),
+                 std::move(fabric),  *workload, limit,    assumed};
 }
 
-Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<Bytes> memory_limit,
-                                        const std::string& name, sim::Differences differences,
+Result<sim::Prediction> predict_planned(const Planned& planned, const std::string& name, sim::Differences differences,
                                         std::optional<sim::TrialsRequest> trials) {
-  sim::PredictRequest request{planned.settings, memory_limit};
+  sim::PredictRequest request{planned.settings, planned.memory_limit};
   request.differences = std::move(differences);
   request.cuda_graph = true;
   request.threads = sim::hardware_threads();

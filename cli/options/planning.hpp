@@ -20,18 +20,20 @@ struct Planned {
   Settings settings;
   sim::MachineProfile machine;
   std::string machine_name;                  ///< a built-in profile's, or its file's
-  std::string fabric;                        ///< --fabric; empty: the machine's
+  std::string fabric;                        ///< fabric_of()
   std::shared_ptr<const Workload> workload;  ///< as the source has it; predict() and adapt() fit it to `settings`
+  std::optional<Bytes> memory_limit = {};    ///< memory_limit_of()
+  bool machine_assumed = false;              ///< machine_assumed()
 };
 
-/// Reads source, options and machine; notes go to the console.
+/// Reads source, options and machine; notes go to the console. `memory_limit`: as it was asked for.
 [[nodiscard]] Result<Planned> read_planned(const SourceOptions& source, const SettingOptions& setting_options,
-                                           Console& console);
+                                           std::optional<Bytes> memory_limit, Console& console);
 
 /// The prediction with every warning that source, settings and machine give. `name`: of its run; empty: the workload's.
 /// `differences`: what is unlike the rest of the job; `trials`: what chance does to it.
-[[nodiscard]] Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<Bytes> memory_limit,
-                                                      const std::string& name, sim::Differences differences = {},
+[[nodiscard]] Result<sim::Prediction> predict_planned(const Planned& planned, const std::string& name,
+                                                      sim::Differences differences = {},
                                                       std::optional<sim::TrialsRequest> trials = {});
 
 }  // namespace foreshard::cli

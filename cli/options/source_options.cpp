@@ -9,6 +9,8 @@
 #include "cli/options/options.hpp"
 #include "core/models/presets.hpp"
 #include "core/workload/workload_names.hpp"
+#include "sim/machine/address_space.hpp"
+#include "sim/predict/predict.hpp"
 #include "traces/files/text_file.hpp"
 
 namespace foreshard::cli {
@@ -132,11 +134,28 @@ Result<sim::MachineProfile> machine_for(const SourceOptions& options, const trac
   const std::string note = machine_note(source.machine);
   if (options.machine.empty() && !note.empty()) console.note("note: " + note);
   auto machine = machine_of(options.machine, source.machine);
-  if (machine && !options.fabric.empty()) FORESHARD_TRY(set_fabric(options.fabric, machine->network));
+  if (const std::string fabric = fabric_of(options, source); machine && !fabric.empty())
+    FORESHARD_TRY(set_fabric(fabric, machine->network));
   if (machine)
     if (const std::string other = host_note(source.machine, source.lowering, *machine); !other.empty())
       console.warn(other);
   return machine;
+}
+
+bool machine_assumed(const SourceOptions& options, const traces::Source& source) {
+  const bool named = source.machine != kDefaultMachine && sim::builtin_profile(source.machine);  // import --machine
+  return source.recorded && options.machine.empty() && !named && !sim::builtin_profile_of(source.gpu);
+}
+
+std::string fabric_of(const SourceOptions& options, const traces::Source& source) {
+  return options.fabric.empty() && options.machine.empty() ? source.fabric : options.fabric;
+}
+
+std::optional<Bytes> memory_limit_of(std::optional<Bytes> asked, std::optional<Bytes> planned,
+                                     const std::string& asked_machine, const sim::MachineProfile& machine) {
+  if (asked || !planned || !asked_machine.empty()) return asked;
+  if (*planned >= sim::memory_options(machine).capacity) return std::nullopt;
+  return sim::check_memory_limit(planned, machine) ? planned : std::nullopt;
 }
 
 }  // namespace foreshard::cli

@@ -1,6 +1,7 @@
 // SOURCE and --machine, as plan and sweep share them.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/options/option_set.hpp"
@@ -42,5 +43,15 @@ struct SourceOptions {
 /// is not built in.
 [[nodiscard]] Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source,
                                                       Console& console);
+/// Whether nobody has said which machine that is: a recording that names no GPU with a profile, planned without
+/// --machine.
+[[nodiscard]] bool machine_assumed(const SourceOptions& options, const traces::Source& source);
+/// The --fabric that was asked for, else that of the stored plan on its own machine; empty: the machine's.
+[[nodiscard]] std::string fabric_of(const SourceOptions& options, const traces::Source& source);
+/// What the caching allocator may take: what was asked for, else, without --machine (`asked_machine`), what a stored
+/// plan could (`planned`). None: all that the machine gives.
+[[nodiscard]] std::optional<Bytes> memory_limit_of(std::optional<Bytes> asked, std::optional<Bytes> planned,
+                                                   const std::string& asked_machine,
+                                                   const sim::MachineProfile& machine);
 
 }  // namespace foreshard::cli

@@ -28,10 +28,9 @@ std::string fingerprint(const FingerprintParts& parts) {
   return digest.text();
 }
 
-Result<std::string> plan_fingerprint(const Planned& planned, std::optional<Bytes> memory_limit,
-                                     const sim::Differences& differences,
+Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differences& differences,
                                      const std::optional<sim::TrialsRequest>& trials) {
-  std::string question = memory_limit ? "memory limit " + std::to_string(*memory_limit) : "";
+  std::string question = planned.memory_limit ? "memory limit " + std::to_string(*planned.memory_limit) : "";
   for (const sim::RankDifference& rank : differences.ranks)
     question += fmt::format(" rank {} kernels {} host {} program {}", rank.rank, rank.kernels, rank.host,
                             rank.workload != nullptr ? digest_of(traces::to_json(*rank.workload)) : "");

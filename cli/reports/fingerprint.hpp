@@ -29,8 +29,7 @@ struct FingerprintParts {
 
 /// Of a prediction, or of a run, of what was planned. `differences`: what is unlike the rest of the job; `trials`: what
 /// chance does to it. Errors: the profile cannot be read again.
-[[nodiscard]] Result<std::string> plan_fingerprint(const Planned& planned, std::optional<Bytes> memory_limit,
-                                                   const sim::Differences& differences = {},
+[[nodiscard]] Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differences& differences = {},
                                                    const std::optional<sim::TrialsRequest>& trials = {});
 /// Of a recording that was read: its files and settings.
 [[nodiscard]] std::string import_fingerprint(const Run& run);

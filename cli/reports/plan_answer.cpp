@@ -1,6 +1,7 @@
 #include "cli/reports/plan_answer.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,8 @@
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
 #include "core/settings/settings_table.hpp"
+#include "sim/machine/address_space.hpp"
+#include "sim/machine/profile.hpp"
 #include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
@@ -33,18 +36,27 @@ std::string host_range_words(const sim::Prediction& p) {
                      format_bytes(p.most_peaks.reserved), p.may_run_out_of_memory ? ", or out of memory" : "");
 }
 
-std::string memory_line(const sim::Prediction& p) {
+/// ", if it is an h200": what "fits" depends on where nobody has said which machine it is; a limit that was asked for
+/// holds on any.
+std::string if_machine(const sim::Prediction& p, bool assumed) {
+  const auto machine = sim::builtin_profile(p.run.info.machine);
+  if (!assumed || !machine || p.memory_capacity < sim::memory_options(*machine).capacity) return {};
+  return ", if it is an " + p.run.info.machine;
+}
+
+std::string memory_line(const sim::Prediction& p, bool assumed) {
   if (p.out_of_memory) {
     const OutOfMemory& oom = *p.out_of_memory;
-    return fmt::format("does not fit: out of memory in {}: {} asked of the GPU, {} free of {}",
-                       text_of(failed_place(p.run)), format_bytes(oom.tried), format_bytes(oom.device_free),
-                       format_bytes(p.memory_capacity));
+    return fmt::format("does not fit{}: out of memory in {}: {} asked of the GPU, {} free of {}",
+                       if_machine(p, assumed), text_of(failed_place(p.run)), format_bytes(oom.tried),
+                       format_bytes(oom.device_free), format_bytes(p.memory_capacity));
   }
   const Bytes left = free_at_peak(p);
-  std::string line = fmt::format(
-      "{}: {}{} of {} reserved at the peak, {} ({:.0f} %) left", p.may_run_out_of_memory ? "may not fit" : "fits",
-      format_bytes(largest_peaks(p).reserved), host_range_words(p), format_bytes(p.memory_capacity), format_bytes(left),
-      share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
+  std::string line =
+      fmt::format("{}{}: {}{} of {} reserved at the peak, {} ({:.0f} %) left",
+                  p.may_run_out_of_memory ? "may not fit" : "fits", if_machine(p, assumed),
+                  format_bytes(largest_peaks(p).reserved), host_range_words(p), format_bytes(p.memory_capacity),
+                  format_bytes(left), share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
   if (p.num_alloc_retries > 0)
     line += fmt::format(
         "; only with {} in which the allocator gave cached segments back and asked again{}",
@@ -63,7 +75,7 @@ std::string not_as_asked_words(const sim::Prediction& p) {
 }
 
 /// What the step is of.
-std::string program_line(const sim::Prediction& p, const Settings* source) {
+std::string program_line(const sim::Prediction& p, const PlanBasis& basis) {
   const Settings& s = p.run.settings;
   const auto dtype = [](const std::optional<DType>& d, const char* none) { return d ? std::string(name(*d)) : none; };
   std::string size;
@@ -74,15 +86,16 @@ std::string program_line(const sim::Prediction& p, const Settings* source) {
   const std::string whose =
       s.tensor_parallel > 1 ? fmt::format("for each {} tensor-parallel GPUs", s.tensor_parallel) : "a GPU";
   if (!size.empty()) size += fmt::format(" {}{}, ", whose, s.accumulate > 1 ? " and microbatch" : "");
-  std::string line =
-      fmt::format("of {}{} GPU{}{}, param_dtype {}, reduce_dtype {}", size, std::uint64_t{s.gpus} * s.nodes,
-                  std::uint64_t{s.gpus} * s.nodes == 1 ? "" : "s",
-                  p.run.info.machine.empty() ? "" : " (" + p.run.info.machine + ")",
-                  dtype(s.param_dtype, "none (the parameters' own)"), dtype(s.reduce_dtype, "none (as computed)"));
+  std::string line = fmt::format(
+      "of {}{} GPU{}{}, param_dtype {}, reduce_dtype {}", size, std::uint64_t{s.gpus} * s.nodes,
+      std::uint64_t{s.gpus} * s.nodes == 1 ? "" : "s",
+      p.run.info.machine.empty() ? ""
+                                 : fmt::format(" ({}{})", p.run.info.machine, basis.machine_assumed ? ", assumed" : ""),
+      dtype(s.param_dtype, "none (the parameters' own)"), dtype(s.reduce_dtype, "none (as computed)"));
   const bool recorded = p.host == sim::HostConfidence::recorded || p.host == sim::HostConfidence::elsewhere;
-  if (!recorded || source == nullptr)
+  if (!recorded || basis.source == nullptr)
     return line + not_as_asked_words(p);  // a model's own settings are defaults, which nobody chose
-  const auto before = setting_options(*source);
+  const auto before = setting_options(*basis.source);
   const auto after = setting_options(s);
   std::string changes;
   for (std::size_t i = 0; i < before.size(); ++i)
@@ -134,14 +147,20 @@ std::string ranks_line(const sim::Prediction& p) {
 }
 
 /// The first of what fits, in one line.
-std::string best_that_fits(const sim::Remedies& remedies) {
+std::string best_that_fits(const sim::Prediction& p, const sim::Remedies& remedies) {
   if (remedies.useful.empty())
     return fmt::format("none of {} changes that were simulated makes it fit", remedies.tried);
   const sim::Remedy& best = remedies.useful.front();
+  std::vector<std::string> why = best.not_valid;  // beyond what the plan itself says below
+  std::erase_if(why, [&](const std::string& one) {
+    return std::find(p.not_valid.begin(), p.not_valid.end(), one) != p.not_valid.end();
+  });
   return fmt::format("{} {} fit: {} reserved{}{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
                      format_bytes(best.peaks.reserved),
                      best.has_time ? fmt::format(", {} a step", milliseconds(best.step_ms)) : std::string(),
-                     best.valid ? "" : " (not valid)",
+                     best.valid    ? ""
+                     : why.empty() ? " (not valid)"
+                                   : fmt::format(" (not valid: {})", fmt::join(why, "; ")),
                      best.largest ? fmt::format(" ({})", words_of(*best.largest)) : std::string());
 }
 
@@ -202,19 +221,21 @@ Bytes free_at_peak(const sim::Prediction& p) {
   return p.out_of_memory || most > p.memory_capacity ? 0 : p.memory_capacity - most;
 }
 
-std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings* source, const sim::Remedies* fitting) {
+std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis& basis, const sim::Remedies* fitting) {
   std::vector<std::string> lines;
   if (p.hang)
     lines = hang_lines(*p.hang);
   else if (p.deadlock)
     lines.emplace_back("deadlocks");
   else
-    lines.push_back(memory_line(p));
-  if (fitting != nullptr) lines.push_back(best_that_fits(*fitting));
+    lines.push_back(memory_line(p, basis.machine_assumed));
+  if (fitting != nullptr) lines.push_back(best_that_fits(p, *fitting));
   if (p.has_time) lines.push_back(time_line(p));
+  if (!p.has_time && !p.out_of_memory && !p.deadlock && !p.hang)
+    lines.emplace_back("step time not known: the source has no times (no profiler trace)");
   if (p.has_time && !rank_differences(p).empty()) lines.push_back(ranks_line(p));
   if (p.trials) lines.push_back(trials_line(*p.trials, p.step_ms));
-  lines.push_back(program_line(p, source));
+  lines.push_back(program_line(p, basis));
   for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
   return lines;
 }

@@ -35,10 +35,17 @@ struct FailedPlace {
 /// Bytes that the caching allocator could take beyond the peak of reserved memory; 0 where it ran out of memory.
 [[nodiscard]] Bytes free_at_peak(const sim::Prediction& p);
 
-/// `source`: a recording's own settings, of which the plan's are said to differ; null: nothing is said. One line each,
-/// without an end of line. The first says whether it fits, the second how fast it is where that is known, then one for
-/// each reason why it is not valid. `fitting`: what would fit, where it does not: the best of it is the second line.
-[[nodiscard]] std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings* source,
+/// What a plan starts from.
+struct PlanBasis {
+  const Settings* source =
+      nullptr;                   ///< its own settings, of which a recording's plan is said to differ; null: not said
+  bool machine_assumed = false;  ///< nobody has said which machine it is (source_options.hpp)
+};
+
+/// One line each, without an end of line. The first says whether it fits, the second how fast it is, or that this is
+/// not known, then one for each reason why it is not valid. `fitting`: what would fit, where it does not: the best of
+/// it is the second line.
+[[nodiscard]] std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis& basis,
                                                     const sim::Remedies* fitting = nullptr);
 
 }  // namespace foreshard::cli

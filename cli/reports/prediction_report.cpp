@@ -164,13 +164,13 @@ Json recorded_on_json(const sim::Prediction& p) {
 
 }  // namespace
 
-Json prediction_json(const std::string& source, const Settings* before, const Workload& workload,
+Json prediction_json(const std::string& source, const PlanBasis& basis, const Workload& workload,
                      const sim::Prediction& p, const sim::Remedies* fitting) {
   Json json = json_result("plan");
   json["source"] = source;
   json["name"] = workload.name;
   json["machine"] = p.run.info.machine;
-  json["answer"] = answer_lines(p, before, fitting);
+  json["answer"] = answer_lines(p, basis, fitting);
   json["step_ms"] = time_value(p, p.step_ms);
   json["host_ms"] = time_value(p, p.host_ms);
   json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
@@ -342,9 +342,9 @@ void print_detail(Console& console, const sim::Prediction& p) {
 
 }  // namespace
 
-void print_prediction(Console& console, const Settings& before, const sim::Prediction& p, bool detail,
+void print_prediction(Console& console, const PlanBasis& basis, const sim::Prediction& p, bool detail,
                       const sim::Remedies* fitting) {
-  for (const std::string& line : answer_lines(p, &before, fitting)) console.out << in_line(line) << '\n';
+  for (const std::string& line : answer_lines(p, basis, fitting)) console.out << in_line(line) << '\n';
   print_plan_tables(console.out, p);
   if (p.trials) print_trials(console.out, *p.trials);
   if (detail)

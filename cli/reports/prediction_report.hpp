@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cli/reports/plan_answer.hpp"
 #include "cli/terminal/console.hpp"
 #include "cli/terminal/output.hpp"
 #include "core/workload/workload.hpp"
@@ -11,14 +12,14 @@
 
 namespace foreshard::cli {
 
-/// plan's --json: the keys of docs/plan.md. `source` as the user gave it; `before`: its own settings, null: not at
-/// hand; `fitting`: changes that would fit, of a prediction that ran out of memory.
-[[nodiscard]] Json prediction_json(const std::string& source, const Settings* before, const Workload& workload,
+/// plan's --json: the keys of docs/plan.md. `source` as the user gave it; `fitting`: changes that would fit, of a
+/// prediction that ran out of memory.
+[[nodiscard]] Json prediction_json(const std::string& source, const PlanBasis& basis, const Workload& workload,
                                    const sim::Prediction& p, const sim::Remedies* fitting = nullptr);
 
 /// The answer and its two tables, in at most 25 lines where the recorded steps are equal; `detail`: all numbers.
-/// `before`: the source's own settings; `fitting`: changes that would fit, of a prediction that ran out of memory.
-void print_prediction(Console& console, const Settings& before, const sim::Prediction& p, bool detail,
+/// `fitting`: changes that would fit, of a prediction that ran out of memory.
+void print_prediction(Console& console, const PlanBasis& basis, const sim::Prediction& p, bool detail,
                       const sim::Remedies* fitting = nullptr);
 
 /// Of a prediction that ran out of memory: the simulated changes that fit.

@@ -3,13 +3,17 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "accuracy/promises.hpp"
+#include "cli/options/fabric_option.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/reports/plan_command.hpp"
 #include "cli/reports/time_answer.hpp"
+#include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
+#include "core/run/plan_results.hpp"
 #include "sim/machine/address_space.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/parallel/for_each.hpp"
@@ -33,32 +37,40 @@ void warn_of_difference(const ExplainReport& report, Console& console) {
 }
 
 /// The machine's memory, or what the plan that is explained was made with.
-std::optional<Bytes> memory_limit_of(const RemedyOptions& options, const Run& run, const sim::MachineProfile& machine) {
-  if (options.memory_limit || run.info.kind != RunKind::planned || !options.machine.empty())
-    return options.memory_limit;
-  const auto stored = run.results.find("memory_capacity_bytes");
-  if (stored == run.results.end()) return std::nullopt;
-  const auto planned = parse_bytes(stored->second);
-  return planned && sim::check_memory_limit(*planned, machine) ? std::optional(*planned) : std::nullopt;
+std::optional<Bytes> remedy_limit(const RemedyOptions& options, const Run& run, const sim::MachineProfile& machine) {
+  std::optional<Bytes> planned;
+  if (run.info.kind == RunKind::planned)
+    if (const auto capacity = result_number(run, "memory_capacity_bytes")) planned = static_cast<Bytes>(*capacity);
+  return memory_limit_of(options.memory_limit, planned, options.machine, machine);
 }
 
-/// As `plan` makes it of the run's store.
-traces::Source source_of(std::shared_ptr<const Workload> workload) {
+/// As `plan` takes it of the run's store: a plan's with its fabric.
+Result<sim::MachineProfile> remedy_machine(const std::string& asked, const Run& run) {
+  auto machine = machine_of(asked, run.info.machine);
+  const auto kept = run.results.find("fabric");
+  if (!machine || !asked.empty() || run.info.kind != RunKind::planned || kept == run.results.end()) return machine;
+  const nlohmann::json fabric = parse_json_text(kept->second);
+  if (fabric.is_string()) FORESHARD_TRY(set_fabric(fabric.get<std::string>(), machine->network));
+  return machine;
+}
+
+/// As `plan` makes it of the run's store: of a plan with its own settings.
+traces::Source source_of(std::shared_ptr<const Workload> workload, const Run& run) {
   traces::Source source;
   source.name = workload->name;
-  source.settings = workload->settings;
+  source.settings = run.info.kind == RunKind::imported ? workload->settings : run.settings;
   source.lowering = workload->lowering;
   source.workload = std::move(workload);
   return source;
 }
 
-/// The options of `plan` that take the machine and the memory that remedies are simulated with.
-std::string options_of_plan(const RemedyOptions& options, std::optional<Bytes> limit,
-                            const sim::MachineProfile& machine) {
+/// The options of `plan` that take the machine and the memory that remedies are simulated with; a stored plan's limit
+/// is in its store.
+std::string options_of_plan(const RemedyOptions& options, const sim::MachineProfile& machine) {
   std::string out;
   if (!options.machine.empty()) out = "--machine " + shell_word(options.machine);
-  if (limit && *limit != sim::memory_options(machine, {}).capacity)
-    out += fmt::format("{}--memory-limit {}", out.empty() ? "" : " ", *limit);
+  if (options.memory_limit && *options.memory_limit != sim::memory_options(machine, {}).capacity)
+    out += fmt::format("{}--memory-limit {}", out.empty() ? "" : " ", *options.memory_limit);
   return out;
 }
 
@@ -75,9 +87,9 @@ bool ranks_differ(const Run& run) {
 
 Result<sim::Prediction> plan_where_recorded(const Workload& workload, const RemedyOptions& options, const Run& run) {
   const auto plan_on = [&](const std::string& name) -> Result<sim::Prediction> {
-    const auto machine = machine_of(name, run.info.machine);
+    const auto machine = remedy_machine(name, run);
     FORESHARD_TRY(machine);
-    return sim::predict(workload, *machine, {run.settings, memory_limit_of(options, run, *machine), 4});
+    return sim::predict(workload, *machine, {run.settings, remedy_limit(options, run, *machine), 4});
   };
   auto planned = plan_on(options.machine);
   if (options.machine.empty() || !planned || planned->recorded_on.empty()) return planned;
@@ -91,16 +103,16 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
     return {};
   }
   const std::string& of_run = report.run.info.machine;
-  const auto machine = machine_of(options.machine, of_run);
+  const auto machine = remedy_machine(options.machine, report.run);
   FORESHARD_TRY(machine);
   report.machine = machine->name;
   report.machine_note =
       options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
   Progress progress(console, "simulating remedies");
-  const traces::Source source = source_of(std::move(workload));
+  const traces::Source source = source_of(std::move(workload), report.run);
   auto remedies =
       sim::find_remedies(*traces::workloads_of(source, *machine), *machine,
-                         {report.run.settings, memory_limit_of(options, report.run, *machine), sim::hardware_threads(),
+                         {report.run.settings, remedy_limit(options, report.run, *machine), sim::hardware_threads(),
                           [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
   if (!remedies) {
     report.no_remedies = "the run's own settings cannot be predicted: " + remedies.error().what;
@@ -118,15 +130,15 @@ Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const R
     return {};
   }
   const std::string& of_run = report.run.info.machine;
-  const auto machine = machine_of(options.machine, of_run);
+  const auto machine = remedy_machine(options.machine, report.run);
   FORESHARD_TRY(machine);
   report.machine = machine->name;
   report.machine_note =
       options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
   Progress progress(console, "simulating remedies");
-  const traces::Source source = source_of(std::move(workload));
-  const auto limit = memory_limit_of(options, report.run, *machine);
-  if (options.from_store) report.source = RemedySource{options_of_plan(options, limit, *machine), source.settings};
+  const traces::Source source = source_of(std::move(workload), report.run);
+  const auto limit = remedy_limit(options, report.run, *machine);
+  if (options.from_store) report.source = RemedySource{options_of_plan(options, *machine), source.settings};
   auto remedies = sim::find_time_remedies(*traces::workloads_of(source, *machine), *machine,
                                           {report.run.settings, limit, sim::hardware_threads(),
                                            [&](std::size_t done, std::size_t all) { progress.at(done, all); }});

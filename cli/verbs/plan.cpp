@@ -32,11 +32,11 @@ struct PlanOptions {
 };
 
 /// Changes of settings that would let it run, each simulated.
-Result<sim::Remedies> what_fits(const Planned& planned, std::optional<Bytes> memory_limit, Console& console) {
+Result<sim::Remedies> what_fits(const Planned& planned, Console& console) {
   const auto workloads = traces::workloads_of(planned.source, planned.machine);
   Progress progress(console, "simulating what would fit");
   return sim::find_remedies(*workloads, planned.machine,
-                            {planned.settings, memory_limit, sim::hardware_threads(),
+                            {planned.settings, planned.memory_limit, sim::hardware_threads(),
                              [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
 }
 
@@ -44,34 +44,35 @@ Result<int> plan(PlanOptions& options, Console& console) {
   if (!options.name.empty() && options.output.empty())
     return fail(ErrorKind::usage, "--name names the run that -o writes", "--name", "leave it out, or give -o RUN");
   if (!options.output.empty()) FORESHARD_TRY(may_write(options.output, options.force));
-  const auto planned = read_planned(options.source, options.setting_options, console);
+  const auto planned = read_planned(options.source, options.setting_options, options.memory_limit, console);
   FORESHARD_TRY(planned);
   auto ranks = options.ranks.read(options.source, *planned, console);
   FORESHARD_TRY(ranks);
   const auto trials = options.ranks.trials(options.source, *planned, console);
   FORESHARD_TRY(trials);
-  auto p = predict_planned(*planned, options.memory_limit, options.name, *ranks, *trials);
+  auto p = predict_planned(*planned, options.name, *ranks, *trials);
   if (!p) return tl::unexpected(options.setting_options.with_file(p.error()));
-  const auto known = plan_fingerprint(*planned, options.memory_limit, *ranks, *trials);
+  const auto known = plan_fingerprint(*planned, *ranks, *trials);
   FORESHARD_TRY(known);
   keep_fingerprint(p->run, *known);
   std::optional<sim::Remedies> remedies;
   if (p->out_of_memory) {
-    auto found = what_fits(*planned, options.memory_limit, console);
+    auto found = what_fits(*planned, console);
     if (found)
       remedies = std::move(*found);
     else
       console.warn("what would fit was not found out: " + found.error().text());
   }
   const sim::Remedies* fitting = remedies ? &*remedies : nullptr;
-  Json json = prediction_json(options.source.source.text, &planned->source.settings, *planned->workload, *p, fitting);
+  const PlanBasis basis{&planned->source.settings, planned->machine_assumed};
+  Json json = prediction_json(options.source.source.text, basis, *planned->workload, *p, fitting);
   json["fabric"] = planned->fabric.empty() ? Json(nullptr) : Json(planned->fabric);
   if (!options.output.empty())
     FORESHARD_TRY(store_run(json, *planned->workload, options.output, options.force, p->run));
   if (options.json)
     print_json(console.out, json);
   else
-    print_prediction(console, planned->source.settings, *p, options.detail, fitting);
+    print_prediction(console, basis, *p, options.detail, fitting);
   if (!options.json && remedies) print_what_fits(console, *remedies);
   console.out.flush();
   // The answer has said why it is not valid.
@@ -90,7 +91,7 @@ Action add_plan(OptionSet& set) {
   options->source.add_to(set);
   options->source.add_lowering_to(set);
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
-                    "what the caching allocator may take; default: the machine's")
+                    "what the caching allocator may take; default: a stored plan's, else the machine's")
       .type_name("SIZE");
   set.add_option("-o,--output", options->output, "write the whole simulated run to a store").type_name("RUN").writes();
   set.add_option("--name", options->name, "name of the run").type_name("NAME");

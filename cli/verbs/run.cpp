@@ -18,7 +18,7 @@ const GpuBackend* g_backend = nullptr;  // set before main by foreshard-gpu, els
 /// Everything that can be wrong without a GPU is said before a process is started.
 Result<std::uint32_t> ranks_of(const RunOptions& options, Console& console) {
   if (!options.output.empty()) FORESHARD_TRY(may_write(options.output, options.force));
-  const auto planned = read_planned(options.source, options.setting_options, console);
+  const auto planned = read_planned(options.source, options.setting_options, options.memory_limit, console);
   FORESHARD_TRY(planned);
   if (planned->settings.nodes > 1)
     return fail(ErrorKind::usage, "several nodes need a launcher that reaches them", {},
@@ -50,7 +50,7 @@ Action add_run(OptionSet& set) {
   auto options = std::make_shared<RunOptions>();
   options->source.add_to(set);
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
-                    "what the caching allocator may take; default: the GPU's")
+                    "what the caching allocator may take; default: a stored plan's, else the GPU's")
       .type_name("SIZE");
   set.add_option("-o,--output", options->output, "write the recorded steps of rank 0 to a store")
       .type_name("RUN")

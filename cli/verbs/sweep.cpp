@@ -57,14 +57,15 @@ Result<void> store_best(const SweepOptions& options, const SweepResult& result, 
   const Settings& settings = result.points[*result.best].settings;
   const auto workload = workloads.at(settings);
   FORESHARD_TRY(workload);
-  auto p = sim::predict(**workload, machine, {settings, options.memory_limit});
+  auto p = sim::predict(**workload, machine, {settings, result.memory_limit});
   FORESHARD_TRY(p);
   if (!options.name.empty()) p->run.info.name = options.name;
   p->valid = result.points[*result.best].valid;
   p->warnings = result.points[*result.best].warnings;
   p->run.info.valid = p->valid;
   p->run.info.warnings = p->warnings;
-  const Json json = prediction_json(options.source.source.text, nullptr, **workload, *p);
+  Json json = prediction_json(options.source.source.text, {}, **workload, *p);
+  json["fabric"] = result.fabric.empty() ? Json(nullptr) : Json(result.fabric);
   return store_run(json, **workload, options.output, options.force, p->run);
 }
 
@@ -116,7 +117,7 @@ Json progress_row(const SweepResult& result, const sim::SweepPoint& point, bool 
 /// Lets each point be told in the progress file; `written` says whether that could be begun.
 void tell(const SweepOptions& options, const SweepResult& result, const sim::MachineProfile& machine, bool doubted,
           ProgressFile& file, Result<void>& written, sim::SweepRequest& request) {
-  const Bytes limit = sim::memory_options(machine, options.memory_limit).capacity;
+  const Bytes limit = sim::memory_options(machine, result.memory_limit).capacity;
   request.on_start = [&, limit](std::size_t points) {
     ProgressFile::Head head{result.name + " on " + result.machine, "points", points, {}, limit, options.output};
     for (const Range& range : result.ranges) head.columns.push_back(range.key);
@@ -180,12 +181,14 @@ void keep_freed_memory() {
 Result<SweepResult> run_points(const SweepOptions& options, const traces::Source& source,
                                const sim::MachineProfile& machine, sim::WorkloadSource& workloads, ProgressFile& file,
                                Console& console) {
-  FORESHARD_TRY(sim::check_memory_limit(options.memory_limit, machine));
   SweepResult result;
+  result.memory_limit = memory_limit_of(options.memory_limit, source.memory_capacity, options.source.machine, machine);
+  FORESHARD_TRY(sim::check_memory_limit(result.memory_limit, machine));
   result.source = options.source.source.text;
   result.name = source.name;
   result.machine = machine.name;
-  result.memory_limit = options.memory_limit;
+  result.machine_assumed = machine_assumed(options.source, source);
+  result.fabric = fabric_of(options.source, source);
   auto given = options.ranges.ranges();
   FORESHARD_TRY(given);
   result.ranges = std::move(given->ranges);
@@ -196,7 +199,7 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
   sim::SweepRequest request;
   request.base = source.settings;
   request.ranges = result.ranges;
-  request.memory_limit = options.memory_limit;
+  request.memory_limit = result.memory_limit;
   request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
   request.on_progress = [&](std::size_t done, std::size_t points) { progress.at(done, points); };
   Result<void> written;
@@ -229,7 +232,7 @@ Result<void> set_fingerprint(const SweepOptions& options, const traces::Source& 
   // A model that has no program at its own settings (no batch is given) is its name and what shapes it.
   const std::string inputs = workload ? traces::to_json(**workload) : options.source.source.text;
   std::string question = result.memory_limit ? fmt::format("memory limit {}\n", *result.memory_limit) : "";
-  if (!options.source.fabric.empty()) question += fmt::format("fabric {}\n", options.source.fabric);
+  if (!result.fabric.empty()) question += fmt::format("fabric {}\n", result.fabric);
   for (const Range& range : result.ranges) question += fmt::format("{} {}\n", range.key, fmt::join(range.values, " "));
   result.fingerprint = fingerprint({digest_of(inputs), source.settings, *machine, question});
   return {};
@@ -283,7 +286,7 @@ Action add_sweep(OptionSet& set) {
   options->source.add_to(set);
   options->source.add_lowering_to(set);
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
-                    "what the caching allocator may take; default: the machine's")
+                    "what the caching allocator may take; default: a stored plan's, else the machine's")
       .type_name("SIZE");
   set.add_option("--jobs", options->jobs, "threads; default: every core").type_name("N").range(1U, 1024U);
   set.add_option("--csv", options->csv, "write every point as comma-separated values").type_name("FILE").writes();

@@ -103,15 +103,15 @@ TEST_CASE("each remedy of a recording comes with a command that plans it", "[exp
   CHECK_FALSE(contains(settings, "--fully-shard-embedding-and-head"));
 }
 
-TEST_CASE("commands begin with what the store's workload has, not with what was planned of it", "[explain]") {
+TEST_CASE("commands begin with what was planned, which the store has", "[explain]") {
   const test::TemporaryFolder folder;
   const std::string recorded = imported(folder), planned = folder.file("planned.db");
   (void)out_of({"plan", recorded, "--forward-prefetch", "2", "--memory-limit", "60GiB", "-o", planned});
   const nlohmann::json remedies = explained(planned);
   (void)check_commands(remedies, 2);
   const std::string command = remedies.at("faster")[0].at("command");
-  CHECK(command.find("--forward-prefetch 2") != std::string::npos);
-  CHECK(command.find("--memory-limit 64424509440") != std::string::npos);
+  CHECK(command.find("--forward-prefetch 2") == std::string::npos);
+  CHECK(command.find("--memory-limit") == std::string::npos);
 }
 
 TEST_CASE("a snapshot has no store to plan from", "[explain]") {

@@ -5,11 +5,14 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 
+#include "core/base/json_io.hpp"
 #include "core/base/suggest.hpp"
 #include "core/models/presets.hpp"
+#include "core/settings/settings_table.hpp"
 #include "traces/files/read_file.hpp"
 #include "traces/files/text_file.hpp"
 #include "traces/model_files/checkpoint_model.hpp"
@@ -80,10 +83,34 @@ tl::unexpected<Error> no_workload(const std::string& path, OpenOptions options) 
   return fail(ErrorKind::input, std::move(what), path, std::move(hint));
 }
 
+/// What a plan's store says of its run beside the workload, which is the one that it was made from: what was asked for.
+/// An executed run's settings are in the same place.
+Result<void> add_question(const std::string& path, OpenOptions options, Source& source) {
+  const auto settings = query(path, "SELECT key, value FROM settings ORDER BY id", {}, options);
+  FORESHARD_TRY(settings);
+  const auto text = [](const auto& cell) {
+    const auto* found = std::get_if<std::string>(&cell);
+    return found != nullptr ? *found : std::string();
+  };
+  for (const auto& row : settings->rows)
+    if (const auto set = set_setting(source.settings, text(row[0]), text(row[1])); !set)
+      return fail(ErrorKind::input, set.error().what, path, "write the store again with this foreshard");
+  const auto results =
+      query(path, "SELECT key, value FROM result WHERE key IN ('memory_capacity_bytes', 'fabric')", {}, options);
+  FORESHARD_TRY(results);
+  for (const auto& row : results->rows) {
+    const nlohmann::json value = parse_json_text(text(row[1]));
+    if (value.is_number_unsigned()) source.memory_capacity = value.get<Bytes>();
+    if (value.is_string()) source.fabric = value.get<std::string>();
+  }
+  return {};
+}
+
 Result<Source> from_store(const std::string& path, OpenOptions options) {
-  const auto rows = query(
-      path, "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run), (SELECT count(*) FROM rank) FROM workload",
-      {}, options);
+  const auto rows = query(path,
+                          "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run), (SELECT count(*) FROM "
+                          "rank), (SELECT gpu FROM run) FROM workload",
+                          {}, options);
   FORESHARD_TRY(rows);
   if (rows->rows.empty()) return no_workload(path, options);
   const auto* kind = std::get_if<std::string>(&rows->rows.front()[2]);
@@ -93,6 +120,9 @@ Result<Source> from_store(const std::string& path, OpenOptions options) {
   auto source = of_workload(stored_workload(*json, executed, path + " (workload)"));
   const auto* machine = std::get_if<std::string>(&rows->rows.front()[1]);
   if (source && machine != nullptr) source->machine = *machine;
+  if (const auto* gpu = std::get_if<std::string>(&rows->rows.front()[4]); source && gpu != nullptr) source->gpu = *gpu;
+  if (source) source->recorded = kind != nullptr && *kind == "imported";
+  if (source && !source->recorded) FORESHARD_TRY(add_question(path, options, *source));
   const auto* ranks = std::get_if<std::int64_t>(&rows->rows.front()[3]);
   if (source && kind != nullptr && *kind == "planned" && ranks != nullptr && *ranks > 0)
     source->notes.push_back(path + " was planned with ranks that differ (--slow-gpu and the like); give them again");
@@ -175,6 +205,9 @@ Result<Source> from_file(const std::string& path, OpenOptions options) {
                 "import it first: foreshard import --snapshot … --trace … --about … -o run.db");
   const auto text = read_text(path, kLargestText);
   FORESHARD_TRY(text);
+  if (const std::size_t first = text->find_first_not_of(" \t\r\n");
+      first == std::string::npos || ((*text)[first] != '{' && (*text)[first] != '['))
+    return fail(ErrorKind::input, "is no SOURCE: neither a run store nor JSON", path, std::string(kKinds));
   if (looks_like_config(path, *text)) return of_file(parse_hf_config(*text, path));
   if (is_other_object(*text))
     return fail(
@@ -182,9 +215,6 @@ Result<Source> from_file(const std::string& path, OpenOptions options) {
         "a config.json has the key model_type; a workload file begins with {\"format\": \"foreshard workload\"");
   return of_workload(from_json(*text, path));
 }
-  if (const std::size_t first = text->find_first_not_of(" \t\r\n");
-      first == std::string::npos || ((*text)[first] != '{' && (*text)[first] != '['))
-    return fail(ErrorKind::input, "is no SOURCE: neither a run store nor JSON", path, std::string(kKinds));
 
 Result<Source> read_unchanged(const SourceRequest& request) {
   if (is_preset(request.text)) {

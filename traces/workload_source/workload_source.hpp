@@ -33,7 +33,9 @@ struct SourceRequest {
 
 struct Source {
   std::string name;
-  Settings settings;  ///< those of the recording; of a model PyTorch's defaults, with its batch and seq
+  /// Those of the recording; of a stored plan or an executed run its own; of a model PyTorch's defaults, with its batch
+  /// and seq.
+  Settings settings;
   std::shared_ptr<const Workload> workload;  ///< null for a model
   std::optional<ModelConfig> model;
   std::string machine;  ///< name of the profile that a run store names; empty: none
@@ -43,6 +45,11 @@ struct Source {
   std::vector<std::string> notes;  ///< how a model file was understood
   /// What a model file asks for and a plan leaves out, or that a store was read unverified; it is not `valid` then.
   std::vector<std::string> warnings;
+  bool recorded = false;  ///< a run store that import wrote
+  std::string gpu = {};   ///< what a run store says of it: "NVIDIA H200"; empty: nothing
+  /// Of a stored plan: what its caching allocator could take, and its --fabric; empty: the machine's.
+  std::optional<Bytes> memory_capacity = {};
+  std::string fabric = {};
 };
 
 /// Fails with ErrorKind::input or ::usage, saying what the file is and what would work instead: a snapshot or a trace

@@ -192,8 +192,7 @@ TEST_CASE("units and settings that cannot be") {
 TEST_CASE("an about file on disk, packed") {
   const test::TemporaryFolder folder;
   CHECK(read_about(folder.write("about.json.gz", testing::gzip(kAbout)))->units.size() == 2);
-  CHECK(read_about("/nonexistent/about.json").error().text() ==
-        "/nonexistent/about.json: cannot open: No such file or directory");
+  CHECK(read_about("/nonexistent/about.json").error().what == "cannot be opened: No such file or directory");
 }
 
 }  // namespace

@@ -100,7 +100,10 @@ TEST_CASE("what is not read is refused by name") {
   CHECK(unpacking_error("BZh91AY").what == "the file is packed with bzip2, which is not read");
   const auto missing = ByteSource::open("/nonexistent/file.pickle");
   REQUIRE(!missing);
-  CHECK(missing.error().text() == "/nonexistent/file.pickle: cannot open: No such file or directory");
+  CHECK(missing.error().text() ==
+        "/nonexistent/file.pickle: cannot be opened: No such file or directory\n  hint: give a file of the recording: "
+        "its snapshot, trace or about file");
+  CHECK(unpacking_error({"SQLite format 3\0", 16}).what == "is a run store (a SQLite file), not a recording");
   const auto folder = ByteSource::open(std::filesystem::temp_directory_path().string());
   REQUIRE(!folder);
   CHECK(folder.error().what == "this is a folder, a file is needed");
