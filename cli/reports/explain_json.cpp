@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/as_it_is.hpp"
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/remedy_json.hpp"
@@ -207,6 +208,7 @@ void add_remedies(const ExplainReport& report, Json& json) {
   json["simulated"] = {{"peak_reserved_bytes", all.before.reserved},
                        {"peak_allocated_bytes", all.before.allocated},
                        {"step_ms", step_ms(all.has_time, all.step_ms)},
+                       {"keeps_up", keeps_up_json(report.run)},
                        {"out_of_memory", all.out_of_memory},
                        {"machine", report.machine},
                        {"machine_note", text_or_null(report.machine_note)}};

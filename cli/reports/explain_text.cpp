@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "cli/reports/as_it_is.hpp"
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/remedy_json.hpp"
 #include "cli/reports/straggler_report.hpp"
@@ -237,7 +238,7 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
     table.row({setting, format_bytes_fixed(peaks.reserved), saves, format_bytes_fixed(peaks.allocated),
                has_time ? milliseconds(ms) : "", marks});
   };
-  row("as it is", all.before, "", all.has_time, all.step_ms, "");
+  row(as_it_is(report.run), all.before, "", all.has_time, all.step_ms, "");
   for (const sim::Remedy& remedy : all.useful)
     row(remedy.setting, remedy.peaks, remedy.saving > 0 ? format_bytes_fixed(static_cast<Bytes>(remedy.saving)) : "",
         remedy.has_time, remedy.step_ms,

@@ -114,9 +114,9 @@ std::string time_line(const sim::Prediction& p) {
   std::string line = fmt::format("{:.2f} ms a step{} ({} to {})", p.step_ms,
                                  p.cycle > 1 ? fmt::format(", the mean of {},", p.cycle) : std::string(),
                                  end_of(p.interval.low_ms), end_of(p.interval.high_ms));
-  if (p.host_scale.late_rank >= 0 && p.ranks.empty())
-    line += fmt::format(" if rank {} keeps up ({:.2f} ms measured, with it late)", p.host_scale.late_rank,
-                        p.host_scale.measured_ms);
+  if (p.keeps_up >= 0)
+    line +=
+        fmt::format(" if rank {} keeps up ({:.2f} ms measured, with it late)", p.keeps_up, p.host_scale.measured_ms);
   if (const double rate = sim::work_per_second(p.work, p.step_ms); rate > 0)
     line += fmt::format(", {:.0f} {}", rate, rate_unit(p.run.settings));
   if (p.utilization.value > 0) line += fmt::format(", MFU {:.0f} %", 100 * p.utilization.value);

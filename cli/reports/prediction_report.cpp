@@ -213,7 +213,8 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
                          {"source", source_name(p.host_scale.source)},
                          {"anchor", p.host_scale.anchor},
                          {"measured_step_ms", p.host_scale.measured_ms},
-                         {"late_rank", p.host_scale.late_rank < 0 ? Json(nullptr) : Json(p.host_scale.late_rank)}};
+                         {"late_rank", p.host_scale.late_rank < 0 ? Json(nullptr) : Json(p.host_scale.late_rank)},
+                         {"keeps_up", p.keeps_up < 0 ? Json(nullptr) : Json(p.keeps_up)}};
   json["recorded_on"] = recorded_on_json(p);
   json["settings"] = Json::object();
   for (const auto& [key, value] : setting_options(p.run.settings))

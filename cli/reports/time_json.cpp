@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/as_it_is.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/reports/time_answer.hpp"
@@ -113,6 +114,7 @@ void add_remedies_json(const TimeReport& report, Json& json) {
   const sim::TimeRemedies& all = *report.remedies;
   json["remedies"] = {{"tried", all.tried},
                       {"step_ms", all.step_ms},
+                      {"keeps_up", keeps_up_json(report.run)},
                       {"exposed_communication_ms", all.exposed_communication_ms},
                       {"peak_reserved_bytes", all.before.reserved},
                       {"same_part", all.same},

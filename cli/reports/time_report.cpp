@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/reports/as_it_is.hpp"
 #include "cli/reports/plan_command.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_tables.hpp"
@@ -92,7 +93,8 @@ void print_code(std::ostream& out, const TimeReport& report, bool detail) {
   }
 }
 
-void print_faster(std::ostream& out, const sim::TimeRemedies& all, bool detail) {
+void print_faster(std::ostream& out, const TimeReport& report, bool detail) {
+  const sim::TimeRemedies& all = *report.remedies;
   const auto right = Align::right;
   Table table({{"setting"},
                {"step", right},
@@ -101,7 +103,7 @@ void print_faster(std::ostream& out, const sim::TimeRemedies& all, bool detail) 
                {"exposed", right},
                {"reserved", right},
                {"", right}});
-  table.row({"as it is", milliseconds(all.step_ms), "", "", milliseconds(all.exposed_communication_ms),
+  table.row({as_it_is(report.run), milliseconds(all.step_ms), "", "", milliseconds(all.exposed_communication_ms),
              format_bytes(all.before.reserved), ""});
   for (std::size_t i = 0; i < all.faster.size() && (detail || i < kRemedies); ++i) {
     const sim::TimeRemedy& r = all.faster[i];
@@ -127,7 +129,7 @@ void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
     out << fmt::format("\nwhat makes it faster (simulated on {}; less than {:.1f} % is no difference)\n",
                        report.machine, all.same * 100);
   for (const std::string& why : all.own_not_valid) out << "  not valid, as it is and with any change: " << why << '\n';
-  if (!all.faster.empty()) print_faster(out, all, detail);
+  if (!all.faster.empty()) print_faster(out, report, detail);
   if (!detail && all.faster.size() > kRemedies)
     out << fmt::format("  and {} more (--detail)\n", all.faster.size() - kRemedies);
   list_settings(out, "no difference", all.no_difference, detail);

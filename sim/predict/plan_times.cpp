@@ -26,12 +26,12 @@ void warn(const PredictionSpec& spec, bool modelled, Prediction& p) {
                     "(`explain --time`, and `import` of every rank, tell)",
                     (p.host_scale.anchor - 1) * 100),
         p);
-  if (p.host_scale.late_rank >= 0 && p.ranks.empty())
+  if (p.keeps_up >= 0)
     p.warnings.push_back(
         fmt::format("rank {0} was late in the recording, whose steps took {1:.1f} ms: this is a step in which it keeps "
                     "up ({2:.1f} ms at the recorded settings, not anchored); an import of rank {0}'s trace plans the "
                     "job as it ran",
-                    p.host_scale.late_rank, p.host_scale.measured_ms, p.host_scale.simulated_ms));
+                    p.keeps_up, p.host_scale.measured_ms, p.host_scale.simulated_ms));
   if (p.host_scale.source == HostScale::Source::none && !modelled)
     p.warnings.push_back(
         "no unprofiled step times came with the capture (about's `measured`): host times are those "

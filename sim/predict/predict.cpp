@@ -123,6 +123,14 @@ void judge_memory(const std::vector<RankDifference>& differences, const RankSimu
   }
 }
 
+/// Prediction::keeps_up.
+std::int32_t keeps_up(const HostScale& scale, const std::vector<RankDifference>& differences) {
+  const auto plays_late_rank = [&](const RankDifference& difference) {
+    return difference.workload != nullptr && static_cast<std::int32_t>(difference.rank) == scale.late_rank;
+  };
+  return std::any_of(differences.begin(), differences.end(), plays_late_rank) ? -1 : scale.late_rank;
+}
+
 /// What makes ranks differ, with workloads of its own that are adapted to the plan.
 struct AdaptedRanks {
   Differences differences;
@@ -257,6 +265,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   auto scale = request.host_scale ? Result<HostScale>(*request.host_scale) : find_host_scale(workload, machine);
   FORESHARD_TRY(scale);
   p.host_scale = *scale;
+  p.keeps_up = keeps_up(*scale, request.differences.ranks);
   Workload& w = adapted->workload;
   p.host = host_confidence(workload);
   const auto elsewhere = recorded_elsewhere(workload, machine);

@@ -138,6 +138,9 @@ struct Prediction {
   std::optional<Hang> hang;
   /// Where jitter was asked for and steps have times. Everything else is of a job without chance.
   std::optional<TrialTimes> trials;
+  /// The rank that was late in the recording (HostScale::late_rank) and is not in this plan, which repeats another
+  /// rank's times for it; -1: none was, or it runs a source of its own (RankDifference::workload).
+  std::int32_t keeps_up = -1;
 };
 
 /// Where collectives run otherwise than asked for: why, once each, in the order of collectives_ran.

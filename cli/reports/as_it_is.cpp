@@ -1,0 +1,30 @@
+#include "cli/reports/as_it_is.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace foreshard::cli {
+
+namespace {
+
+/// Of a recording that another rank held up: that rank, which its plans have as fast as the one that they repeat.
+std::optional<int> keeps_up(const Run& run) {
+  if (run.info.kind != RunKind::imported || !run.measured || run.measured->late_rank < 0) return std::nullopt;
+  return run.measured->late_rank;
+}
+
+}  // namespace
+
+std::string as_it_is(const Run& run) {
+  const std::optional<int> rank = keeps_up(run);
+  return rank ? fmt::format("if rank {} keeps up", *rank) : "as it is";
+}
+
+Json keeps_up_json(const Run& run) {
+  const std::optional<int> rank = keeps_up(run);
+  return rank ? Json(*rank) : Json(nullptr);
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,17 @@
+// What remedies begin with: the run's own settings, simulated.
+#pragma once
+
+#include <string>
+
+#include "cli/terminal/output.hpp"
+#include "core/run/run.hpp"
+
+namespace foreshard::cli {
+
+/// The name of the row: "as it is", or "if rank 5 keeps up" where it is not as it was.
+[[nodiscard]] std::string as_it_is(const Run& run);
+
+/// That rank; null where there is none.
+[[nodiscard]] Json keeps_up_json(const Run& run);
+
+}  // namespace foreshard::cli

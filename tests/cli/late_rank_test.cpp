@@ -1,0 +1,69 @@
+// A recording that another rank held up: its plans are of a step in which that rank keeps up, and say so.
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/run_cli.hpp"
+#include "tests/temporary_folder.hpp"
+#include "traces/store/store.hpp"
+
+using namespace foreshard;
+using namespace foreshard::cli;
+
+namespace {
+
+constexpr std::string_view kCaveat = " if rank 3 keeps up (175.76 ms measured, with it late)";
+
+std::string printed_by(const std::vector<std::string>& arguments) {
+  const Answer answer = run_cli(arguments);
+  INFO(answer.err);
+  REQUIRE(answer.status == 0);
+  return answer.out;
+}
+
+/// The sample as if rank 3, whose trace it lacks, had been late.
+std::string late_recording(const test::TemporaryFolder& folder) {
+  const std::string sample = "traces/samples/l1b_implicit", run = folder.file("late.db");
+  (void)printed_by({"import", "--snapshot", sample + ".pickle.xz", "--trace", sample + ".trace.json.xz", "--about",
+                    sample + ".about.json", "-o", run, "--quiet"});
+  auto late = traces::read_run(run);
+  REQUIRE(late);
+  late->measured->late_rank = 3;
+  auto workload = nlohmann::ordered_json::parse(late->workload_json);
+  workload.at("measured")["late_rank"] = 3;
+  late->workload_json = workload.dump();
+  REQUIRE(traces::write_run(*late, run, {.force = true}));
+  return run;
+}
+
+bool has_caveat(const std::vector<std::string>& arguments) {
+  const Answer answer = run_cli(arguments);
+  CHECK(answer.status == 0);
+  const bool said = answer.out.find(kCaveat) != std::string::npos;
+  CHECK((answer.err.find("rank 3 was late in the recording") != std::string::npos) == said);
+  return said;
+}
+
+}  // namespace
+
+TEST_CASE("what is said of other ranks leaves the late one as it is planned", "[plan]") {
+  const test::TemporaryFolder folder;
+  const std::string run = late_recording(folder);
+  CHECK(has_caveat({"plan", run}));
+  CHECK(has_caveat({"plan", run, "--slow-gpu", "1=1.05"}));
+  CHECK(has_caveat({"plan", run, "--slow-gpu", "3=1.2"}));  // a guess, not what held the others up
+  CHECK(has_caveat({"plan", run, "--slow-link", "2=2"}));
+  CHECK(has_caveat({"plan", run, "--rank-source", "1=" + run}));
+  CHECK_FALSE(has_caveat({"plan", run, "--rank-source", "3=" + run}));
+}
+
+TEST_CASE("remedies begin with the step in which the late rank keeps up", "[explain]") {
+  const test::TemporaryFolder folder;
+  const std::string run = late_recording(folder);
+  for (const char* what : {"--time", "--at=peak"}) {  // the step's time; its memory
+    const std::string text = printed_by({"explain", run, what});
+    CHECK(text.find("\nif rank 3 keeps up ") != std::string::npos);
+    CHECK(text.find("as it is  ") == std::string::npos);
+  }
+  CHECK(nlohmann::json::parse(printed_by({"explain", run, "--time", "--json"})).at("remedies").at("keeps_up") == 3);
+  CHECK(nlohmann::json::parse(printed_by({"explain", run, "--json"})).at("simulated").at("keeps_up") == 3);
+}
