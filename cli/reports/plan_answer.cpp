@@ -136,14 +136,18 @@ bool alike(const sim::RankGroup& group) {
 
 /// What ranks that differ cost.
 std::string ranks_line(const sim::Prediction& p) {
+  constexpr double kShown = 0.005;  // ms: less is 0.00
   const double longer = p.step_ms - p.step_alike_ms;
+  const std::string change =
+      std::abs(longer) < kShown
+          ? std::string("do not change the step")
+          : fmt::format("make the step {:.2f} ms ({:.1f} %) {}", std::abs(longer),
+                        std::abs(share_of(longer, p.step_alike_ms)), longer < 0 ? "shorter" : "longer");
   const Nanoseconds waits = p.stragglers ? p.stragglers->ranks.front().waiting : Nanoseconds{};
   return fmt::format(
-      "ranks that differ ({}) make the step {:.2f} ms ({:.1f} %) {}: {:.2f} ms if all were alike; rank 0 waits for "
-      "other "
-      "ranks for {:.2f} ms of it",
-      rank_differences(p), std::abs(longer), std::abs(share_of(longer, p.step_alike_ms)),
-      longer < 0 ? "shorter" : "longer", p.step_alike_ms, waits.ms());
+      "ranks that differ ({}) {}: {:.2f} ms if all were alike; in the step rank 0 waits for other ranks "
+      "for {:.2f} ms",
+      rank_differences(p), change, p.step_alike_ms, waits.ms());
 }
 
 /// The first of what fits, in one line.

@@ -32,7 +32,7 @@ std::string trials_line(const sim::TrialTimes& trials, double step_ms) {
   const double longer = trials.step_ms.median - step_ms;
   return fmt::format(
       "with jitter ({}) the step takes {:.2f} ms in the median of {} trials, {:.2f} ms ({:.1f} %) {} than without, and "
-      "up to {:.2f} ms in 95 % of them; {:.2f} ms of it GPUs wait for other ranks; {}",
+      "up to {:.2f} ms in 95 % of them; GPUs wait for other ranks for {:.2f} ms in the median; {}",
       sim::text_of(trials.jitter), trials.step_ms.median, trials.steps_ms.size(), std::abs(longer),
       step_ms > 0 ? 100 * std::abs(longer) / step_ms : 0, longer < 0 ? "less" : "more", trials.step_ms.p95,
       trials.waiting_ms.median, blame(trials));
