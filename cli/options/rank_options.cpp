@@ -89,6 +89,39 @@ Result<sim::SlowAdapter> parse_adapter(const std::string& text) {
   return out;
 }
 
+std::uint64_t parameters_of(const Workload& workload) {
+  std::uint64_t sum = 0;
+  for (const Unit& unit : workload.units)
+    for (const Parameter& parameter : unit.parameters) sum += parameter.numel();
+  return sum;
+}
+
+std::string size_words(const Settings& settings) {
+  const std::string batch = settings.batch ? std::to_string(*settings.batch) : "an unknown number of";
+  return settings.seq.value_or(1) > 1 ? fmt::format("{} × {} tokens a GPU", batch, *settings.seq)
+                                      : fmt::format("{} samples a GPU", batch);
+}
+
+/// Ranks of one job train one model, on batches of one size. A recording is of the job that it was made in; a model's
+/// workload is made for the planned one.
+Result<void> check_same_job(std::uint32_t rank, const std::string& file, const Workload& other, bool recorded,
+                            const Planned& planned) {
+  const auto refuse = [&](const std::string& what) {
+    return fail(ErrorKind::mismatch, fmt::format("--rank-source {}: {}", rank, what), file,
+                "a rank's source is a recording of the same training: an import of that rank's own trace");
+  };
+  const std::uint64_t has = parameters_of(other), wanted = parameters_of(*planned.workload);
+  if (has != wanted) return refuse(fmt::format("another model: {} parameters, the job's has {}", has, wanted));
+  if (!recorded) return {};
+  const Settings& mine = other.settings;
+  const Settings& job = planned.source.model ? planned.settings : planned.workload->settings;
+  if (mine.world() != job.world())
+    return refuse(fmt::format("a recording of {} GPUs, the job has {}", mine.world(), job.world()));
+  if (mine.batch != job.batch || mine.seq != job.seq)
+    return refuse(fmt::format("a recording of {}, the job has {}", size_words(mine), size_words(job)));
+  return {};
+}
+
 /// What the recording shows, with a note of it.
 Result<sim::Jitter> recorded(const SourceOptions& from, const Planned& planned, Console& console) {
   constexpr const char* kHint = "give spreads, as in --jitter kernels=lognormal:2%,gpus=normal:1%";
@@ -167,6 +200,7 @@ Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Plan
     FORESHARD_TRY(workload);
     if ((*workload)->lowering != planned.workload->lowering)
       return fail(ErrorKind::usage, "the ranks of one job run one lowering", given->value, "give --lowering for all");
+    FORESHARD_TRY(check_same_job(given->rank, given->value, **workload, !source->model, planned));
     for (const std::string& warning : source->warnings) console.warn(fmt::format("rank {}: {}", given->rank, warning));
     workloads_.push_back(*workload);
     FORESHARD_TRY(once(option, *given, of(*given).workload != nullptr));

@@ -183,7 +183,8 @@ std::string rank_differences(const sim::Prediction& p) {
     std::vector<std::string> how;
     if (group.traits.kernels != 1) how.push_back(fmt::format("kernels × {}", group.traits.kernels));
     if (group.traits.host != 1) how.push_back(fmt::format("host × {}", group.traits.host));
-    if (group.own_workload) how.emplace_back("its own recording");
+    if (group.own_workload)
+      how.push_back(group.own_model.empty() ? "its own recording" : "the model " + group.own_model);
     if (group.link_slowdown > 1) how.push_back(fmt::format("in groups with an NVLink × {:.3g}", group.link_slowdown));
     if (group.network_slowdown > 1)
       how.push_back(fmt::format("in groups with adapters × {:.3g}", group.network_slowdown));

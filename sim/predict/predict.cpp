@@ -93,7 +93,11 @@ Result<void> adapt_ranks(const PredictRequest& request, const MachineProfile& ma
         return fail(ErrorKind::usage, fmt::format("rank {}'s source has no times", difference.rank), {},
                     "import it with its profiler trace");
       auto other = adapt(*difference.workload, request.settings);
-      FORESHARD_TRY(other);
+      if (!other) {
+        Error error = other.error();
+        error.what = fmt::format("rank {}'s source: {}", difference.rank, error.what);
+        return tl::unexpected(std::move(error));
+      }
       warn_of_rank(difference.rank, other->time_unknown, p);
       at->second = std::move(other->workload);
       const auto elsewhere = recorded_elsewhere(*difference.workload, machine);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/workload/workload.hpp"
@@ -41,6 +42,7 @@ struct RankGroup {
   /// By what the slowest NVLink, and the slowest adapters, of the groups that they are in are slower: 1 where none is.
   double link_slowdown = 1;
   double network_slowdown = 1;
+  std::string own_model;  ///< of an own workload that was made from a model: its name
 };
 
 }  // namespace foreshard::sim

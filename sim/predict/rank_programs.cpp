@@ -192,7 +192,7 @@ class ProgramsOfRanks {
     };
     for (const RankProgram& program : out_.programs)
       if (work(*program.log) != work(*out_.programs[0].log))
-        return fail(ErrorKind::usage, "the ranks' programs do not issue the same collectives", {},
+        return fail(ErrorKind::mismatch, "the ranks' programs do not issue the same collectives", "--rank-source",
                     "ranks of one job are recordings of the same training");
     return {};
   }

@@ -42,8 +42,8 @@ struct RankPrograms {
   }
 };
 
-/// Fails (usage) where a rank, an adapter or a step is not in the job, where the workloads do not issue the same
-/// collectives, or where memory depends on time (record_stream).
+/// Fails (usage) where a rank, an adapter or a step is not in the job, or where memory follows the GPU's progress
+/// (record_stream); (mismatch) where the workloads do not issue the same collectives.
 [[nodiscard]] Result<RankPrograms> rank_programs(const Workload& workload, const Settings& settings,
                                                  const MachineProfile& machine, const SimulationRequest& request,
                                                  const Differences& differences);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/run/steady_step.hpp"
+#include "sim/predict/predict.hpp"
 #include "sim/predict/rank_ops.hpp"
 #include "sim/predict/rank_programs.hpp"
 
@@ -126,8 +127,10 @@ class RanksSimulation {
 
   [[nodiscard]] RankGroup group_of(const RankClasses::Class& about) const {
     const RankProgram& program = ranks_.programs[ranks_.traits[about.first].program];
-    RankGroup out{about.first,          about.count, ranks_.traits[about.first],
-                  program.workload > 0, 1,           program.network_slowdown};
+    RankGroup out{
+        about.first, about.count, ranks_.traits[about.first], program.workload > 0, 1, program.network_slowdown, {}};
+    const Workload& workload = *ranks_.workloads[program.workload];
+    if (out.own_workload && from_model(workload)) out.own_model = workload.name;
     for (const GroupLinks& links : program.links) out.link_slowdown = std::max(out.link_slowdown, links.link_slowdown);
     return out;
   }
