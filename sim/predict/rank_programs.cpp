@@ -8,6 +8,7 @@
 #include "core/run/steady_step.hpp"
 #include "sim/engine/strided_groups.hpp"
 #include "sim/network/fabric.hpp"
+#include "sim/predict/predict.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -18,6 +19,23 @@ struct Logged {
   Bytes reserved = 0;  // the largest peak of its steps
   bool out_of_memory = false;
 };
+
+/// Whether a block that waits for the GPU decides what memory does. Of a recording at its own settings it comes back
+/// when it did there (StepRequest::repeat_returns): nothing asks for the time, but with other ranks it would be
+/// another.
+bool follows_gpu(const Workload& workload, const Settings& settings, const DeviceLog& log) {
+  const bool repeats = settings == workload.settings && workload.returns.frees > 0;
+  return log.depends_on_time() || (repeats && records_streams(workload, settings));
+}
+
+Result<void> refuse_record_stream(const Settings& settings) {
+  const bool of_program = settings.release != Release::record_stream &&
+                          settings.reduce_scatter_release.value_or(Release::automatic) != Release::record_stream;
+  return fail(ErrorKind::usage, "ranks that differ are not simulated where memory follows the GPU's progress",
+              "record_stream",
+              fmt::format("{}leave out the ranks' differences and --jitter",
+                          of_program ? "the program itself calls it: " : "plan it with --release stash, or "));
+}
 
 Result<Logged> log_of(const Workload& workload, const Settings& settings, const MachineProfile& machine,
                       const SimulationRequest& request) {
@@ -30,10 +48,8 @@ Result<Logged> log_of(const Workload& workload, const Settings& settings, const 
   FORESHARD_TRY(simulation);
   Bytes reserved = 0;
   for (const StepOutcome::Step& step : simulation->outcome.steps) reserved = std::max(reserved, step.peaks.reserved);
+  if (follows_gpu(workload, settings, log)) FORESHARD_TRY(refuse_record_stream(settings));
   if (simulation->outcome.out_of_memory) return Logged{{}, {}, reserved, true};
-  if (log.depends_on_time())
-    return fail(ErrorKind::usage, "ranks that differ are not simulated where memory follows the GPU's progress",
-                "record_stream", "leave out --release record-stream, or the ranks' differences and --jitter");
   std::vector<OpId> ends;
   for (const StepOutcome::Step& step : simulation->outcome.steps)
     if (step.last_compute_op) ends.push_back(*step.last_compute_op);
