@@ -67,19 +67,29 @@ std::string unsure(const RanksFit& fit) {
   return out;
 }
 
+/// Which links were held against one another, and how far apart they are.
+std::string links_words(const ComparedLinks& links) {
+  if (links.compared > 0)
+    return fmt::format("links of {} groups within {:.1f} % of the middle group (less than {:.0f} %)", links.compared,
+                       100 * links.furthest, 100 * kAlikeLinks);
+  if (links.groups > 1) return "links: no two groups alike, nothing to compare with";
+  return links.groups == 1 ? "links: one group, nothing to compare with"
+                           : "links: no group of which all ranks are recorded";
+}
+
 /// By how much the ranks may differ and not be told apart.
 std::string none_differs(const RanksFit& fit) {
   const std::size_t missing = fit.world - std::min<std::size_t>(fit.world, fit.ranks.size());
   const std::string maybe = unsure(fit);
   return fmt::format(
-      "{}{}: {}{}",
+      "{}{}: {}; {}{}",
       missing == 0 ? "no rank differs" : fmt::format("none of the {} recorded ranks differs", fit.ranks.size()),
       maybe.empty() ? "" : " for sure",
       maybe.empty() ? fmt::format("{}, {} of the middle rank (less than {:.0f} % and {:.0f} % is no difference)",
                                   within(fit, &RankFit::kernels, "GPUs"), within(fit, &RankFit::host, "hosts"),
                                   100 * kAlikeKernels, 100 * kAlikeHosts)
                     : maybe,
-      missing == 0 ? "" : fmt::format("; {} of {} ranks are not recorded", missing, fit.world));
+      links_words(fit.links), missing == 0 ? "" : fmt::format("; {} of {} ranks are not recorded", missing, fit.world));
 }
 
 std::string cell(const FittedFactor& factor, double least) {
@@ -161,8 +171,8 @@ void print_rank_fit(std::ostream& out, const RanksFit& fit) {
   print_options(out, fit);
   out << fmt::format(
       "\n{} of {} ranks, {} step{}; times over the middle rank's, ± half of the middle half of its kinds of kernels "
-      "(launches), * differs\n",
-      fit.ranks.size(), fit.world, fit.steps, fit.steps == 1 ? "" : "s");
+      "(launches), * differs; {}\n",
+      fit.ranks.size(), fit.world, fit.steps, fit.steps == 1 ? "" : "s", links_words(fit.links));
   constexpr auto kRight = Table::Align::right;
   Table table({{"rank", kRight}, {"GPU", kRight}, {"host", kRight}, {"own kernels, ms a step", kRight}});
   for (const RankFit& rank : fit.ranks)
@@ -186,6 +196,8 @@ Json rank_fit_json(const RanksFit& fit) {
   for (const GroupFit& group : fit.groups)
     json["groups"].push_back(
         {{"ranks", group.ranks}, {"collective", group.collective}, {"time", factor_json(group.time, kAlikeLinks)}});
+  json["links"] = {{"groups", fit.links.groups}, {"compared", fit.links.compared}};
+  json["links"]["furthest"] = fit.links.compared > 0 ? Json(fit.links.furthest) : Json(nullptr);
   const std::string options = rank_fit_options(fit);
   json["options"] = options.empty() ? Json(nullptr) : Json(options);
   json["source"] = fit.source ? Json(*fit.source) : Json(nullptr);

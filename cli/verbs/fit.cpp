@@ -62,8 +62,10 @@ Action add_fit(OptionSet& set) {
   set.add_option("run", options->run, "an import of several ranks' traces, or a plan whose ranks differ")
       .required()
       .type_name("RUN");
-  set.add_flag("--ranks", options->ranks,
-               "which GPU, host or group of links is slower than the others', and by how much");
+  set.add_flag(
+      "--ranks", options->ranks,
+      "which GPU or host is slower than the others', and by how much; likewise groups of links, of a job that has "
+      "several alike");
   set.add_flag("--json", options->json, "as JSON");
   return [options](Console& console) { return fit(*options, console); };
 }

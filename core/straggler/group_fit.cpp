@@ -1,6 +1,7 @@
 #include "core/straggler/group_fit.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -79,9 +80,12 @@ std::map<Shape, std::map<Members, std::vector<double>>> times_by_shape(const Run
 
 }  // namespace
 
-std::vector<GroupFit> slower_groups(const Run& run, const std::set<std::int32_t>& steps) {
+LinksFit fit_links(const Run& run, const std::set<std::int32_t>& steps) {
+  LinksFit out;
+  std::set<Members> whole, compared;
   std::map<std::pair<Members, CollectiveKind>, std::vector<std::pair<double, double>>> samples;
   for (const auto& [shape, groups] : times_by_shape(run, steps)) {
+    for (const auto& [members, times] : groups) (groups.size() > 1 ? compared : whole).insert(members);
     if (groups.size() < 2) continue;
     std::vector<double> all;
     for (const auto& [members, times] : groups) all.push_back(lower_quantile(times, 0.25));
@@ -90,12 +94,15 @@ std::vector<GroupFit> slower_groups(const Run& run, const std::set<std::int32_t>
       samples[{members, std::get<CollectiveKind>(shape)}].emplace_back(lower_quantile(times, 0.25) / middle,
                                                                        middle * static_cast<double>(times.size()));
   }
-  std::vector<GroupFit> out;
   for (auto& [group, of] : samples) {
     const FittedFactor time = fitted_factor(std::move(of));
+    out.compared.furthest = std::max(out.compared.furthest, std::abs(time.value - 1));
     if (time.value > 1 && time.differs(kAlikeLinks))
-      out.push_back({group.first, std::string(dashed_name(group.second)), time});
+      out.slower.push_back({group.first, std::string(dashed_name(group.second)), time});
   }
+  whole.insert(compared.begin(), compared.end());
+  out.compared.groups = static_cast<std::uint32_t>(whole.size());
+  out.compared.compared = static_cast<std::uint32_t>(compared.size());
   return out;
 }
 

@@ -71,7 +71,9 @@ class Fitting {
       const double pace = kernels[place].differs(kAlikeKernels) ? kernels[place].value : 1;
       out.ranks.push_back({rank, kernels[place], hosts[place], own(place, kinds, pace)});
     }
-    out.groups = straggler_detail::slower_groups(run_, steps_);
+    straggler_detail::LinksFit links = straggler_detail::fit_links(run_, steps_);
+    out.groups = std::move(links.slower);
+    out.links = links.compared;
     if (run_.info.kind == RunKind::imported) out.source = run_.ranks.front().rank;
     return out;
   }

@@ -44,6 +44,7 @@ struct RanksFit {
   std::vector<GroupFit> groups;  ///< those that are slower; none where a job has one group of a shape
   /// Of an import the rank whose times a plan of it repeats; none of a plan, whose source is not among its ranks.
   std::optional<std::uint32_t> source;
+  ComparedLinks links;
 
   /// The factors and own kernels of `source`; null: none.
   [[nodiscard]] const RankFit* source_rank() const;

@@ -238,6 +238,16 @@ TEST_CASE("a group whose collectives move more slowly than those of its shape") 
   CHECK(fit.groups[0].ranks == std::vector<std::uint32_t>{6, 7});
   CHECK(fit.groups[0].collective == "all-gather");
   CHECK(fit.groups[0].time.value == Approx(3));
+  CHECK((fit.links.groups == 4 && fit.links.compared == 4));
+  CHECK(fit.links.furthest == Approx(2));
+}
+
+TEST_CASE("one group has no other to hold its links against") {
+  const ComparedLinks links = in_groups(4, 4, [](std::uint32_t) { return 300; }).fit().links;
+  CHECK((links.groups == 1 && links.compared == 0));
+  FitRanks part = in_groups(4, 4, [](std::uint32_t) { return 300; });
+  part.run().settings.gpus = 8;
+  CHECK(part.fit().links.groups == 0);
 }
 
 TEST_CASE("a group that is faster than the others has no slow links") {
