@@ -7,7 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/run/allocation_names.hpp"
+#include "cli/reports/straggler_report.hpp"
+#include "core/straggler/straggler_text.hpp"
 #include "core/straggler/told_ranks.hpp"
 
 namespace foreshard::cli {
@@ -23,15 +24,6 @@ std::string factor_line(const std::string& whose, const FittedFactor& factor, co
   return fmt::format("{} {}: {:.2f} times the middle {} (± {:.1f} %, of {} {})", whose,
                      factor.value > 1 ? "slower" : "faster", factor.value, of, 100 * factor.spread, factor.samples,
                      kinds);
-}
-
-std::string own_line(std::uint32_t rank, const OwnKernels& own) {
-  std::vector<std::string> parts;
-  if (own.extra > 0) parts.push_back(fmt::format("{:.3g} more ({})", own.extra, milliseconds(own.extra_time.ms())));
-  if (own.missing > 0)
-    parts.push_back(fmt::format("{:.3g} fewer ({})", own.missing, milliseconds(own.missing_time.ms())));
-  return fmt::format("rank {} runs other kernels: {} a step than the middle rank; most of that time: {}", rank,
-                     fmt::join(parts, " and "), short_op_title(own.name));
 }
 
 /// The furthest that a rank is from the middle one.
@@ -100,8 +92,11 @@ std::string cell(const FittedFactor& factor, double least) {
 std::string own_cell(const std::optional<OwnKernels>& own) {
   if (!own) return "-";
   std::vector<std::string> parts;
-  if (own->extra > 0) parts.push_back(fmt::format("+{:.2f}", own->extra_time.ms()));
-  if (own->missing > 0) parts.push_back(fmt::format("-{:.2f}", own->missing_time.ms()));
+  const bool kernels = own->extra > 0 || own->missing > 0;  // else copies alone
+  const Nanoseconds extra = kernels ? own->extra_time : own->extra_copies_time;
+  const Nanoseconds missing = kernels ? own->missing_time : own->missing_copies_time;
+  if (extra.count > 0) parts.push_back(fmt::format("+{:.2f}", extra.ms()));
+  if (missing.count > 0) parts.push_back(fmt::format("-{:.2f}", missing.ms()));
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
@@ -127,15 +122,6 @@ Json factor_json(const FittedFactor& factor, double least) {
           {"differs", factor.differs(least)}};
 }
 
-Json own_json(const std::optional<OwnKernels>& own) {
-  if (!own) return nullptr;
-  return {{"extra", own->extra},
-          {"extra_ms", own->extra_time.ms()},
-          {"missing", own->missing},
-          {"missing_ms", own->missing_time.ms()},
-          {"most", own->name}};
-}
-
 }  // namespace
 
 std::vector<std::string> rank_fit_answer(const RanksFit& fit) {
@@ -144,7 +130,7 @@ std::vector<std::string> rank_fit_answer(const RanksFit& fit) {
     if (rank.kernels.differs(kAlikeKernels))
       out.push_back(factor_line(fmt::format("rank {}'s GPU is", rank.rank), rank.kernels, "rank's kernel times",
                                 "kinds of kernels"));
-    if (rank.own) out.push_back(own_line(rank.rank, *rank.own));
+    if (rank.own) out.push_back(fmt::format("rank {} runs other kernels: {}", rank.rank, own_kernels_words(*rank.own)));
     if (rank.host.differs(kAlikeHosts))
       out.push_back(factor_line(fmt::format("rank {}'s host is", rank.rank), rank.host,
                                 "rank's times from launch to launch", "kinds of launches"));
@@ -191,7 +177,7 @@ Json rank_fit_json(const RanksFit& fit) {
     json["ranks"].push_back({{"rank", rank.rank},
                              {"kernels", factor_json(rank.kernels, kAlikeKernels)},
                              {"host", factor_json(rank.host, kAlikeHosts)},
-                             {"own_kernels", own_json(rank.own)}});
+                             {"own_kernels", own_kernels_json(rank.own)}});
   json["groups"] = Json::array();
   for (const GroupFit& group : fit.groups)
     json["groups"].push_back(

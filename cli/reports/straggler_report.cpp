@@ -52,6 +52,19 @@ void print_stragglers(std::ostream& out, const Stragglers& found) {
   if (found.late) print_phases(out, *found.late);
 }
 
+Json own_kernels_json(const std::optional<OwnKernels>& own) {
+  if (!own) return nullptr;
+  return {{"extra", own->extra},
+          {"extra_ms", own->extra_time.ms()},
+          {"missing", own->missing},
+          {"missing_ms", own->missing_time.ms()},
+          {"extra_copies", own->extra_copies},
+          {"extra_copies_ms", own->extra_copies_time.ms()},
+          {"missing_copies", own->missing_copies},
+          {"missing_copies_ms", own->missing_copies_time.ms()},
+          {"most", own->name}};
+}
+
 Json stragglers_json(const Stragglers& found) {
   Json json = {{"world", found.world}, {"steps", found.steps}, {"sentences", straggler_sentences(found)}};
   json["waiting_ns"] = found.waiting.count;
@@ -83,6 +96,7 @@ Json stragglers_json(const Stragglers& found) {
                                {"time_of_others_ns", kernel.time_of_others.count},
                                {"calls", kernel.calls},
                                {"calls_of_others", kernel.calls_of_others}});
+  late["own_kernels"] = own_kernels_json(found.late->own);
   json["late"] = std::move(late);
   return json;
 }

@@ -1,6 +1,7 @@
 // How find_stragglers() is told: a table for people, and the same numbers as JSON.
 #pragma once
 
+#include <optional>
 #include <ostream>
 
 #include "cli/terminal/output.hpp"
@@ -9,6 +10,9 @@
 namespace foreshard::cli {
 
 void print_stragglers(std::ostream& out, const Stragglers& found);
+
+/// Key `own_kernels` of `fit --json` and of the late rank; null: none.
+[[nodiscard]] Json own_kernels_json(const std::optional<OwnKernels>& own);
 
 /// Key `ranks` of `explain --json` (docs/explain.md).
 [[nodiscard]] Json stragglers_json(const Stragglers& found);

@@ -92,7 +92,8 @@ std::string communication_words(const Run& run, const TimeExplanation& e, const 
   const IdlePart& longest = e.parts[other.longest];
   switch (most) {
     case IdleCause::late_rank:
-      return fmt::format(", {} waiting for {}", share(other.time),
+      return fmt::format(", {} {}waiting for {}", share(other.time),
+                         run.ranks.size() > 1 ? fmt::format("rank {}'s ", run.ranks.front().rank) : std::string(),
                          longest.rank ? fmt::format("other ranks, longest for rank {}", *longest.rank) : "other ranks");
     case IdleCause::previous_collective:
       return fmt::format(", {} in collectives that queue behind one another: they fill {} of the step",

@@ -5,7 +5,8 @@
 // lower quartile of its times: beside collectives it takes longer, and most where a rank waits). A rank's factor is the
 // median of its kernels' factors over those of the middle rank, each counted by its time. Hosts likewise, by the time
 // from one launch to the next, but for those that a full launch queue blocked (kBlockedLaunch) on any rank. Of an even
-// number of ranks the middle one is the faster of the two there (quantile.hpp). Groups of links: group_fit.hpp.
+// number of ranks the middle one is the faster of the two there (quantile.hpp). Own kernels: kernel_kinds.hpp; groups
+// of links: group_fit.hpp.
 //
 // Who: cli's `fit`. Pure: a Run with `rank_ops` in, plain data out; deterministic.
 #pragma once
@@ -18,17 +19,9 @@
 #include "core/run/run.hpp"
 #include "core/straggler/fitted_factor.hpp"
 #include "core/straggler/group_fit.hpp"
+#include "core/straggler/kernel_kinds.hpp"
 
 namespace foreshard {
-
-/// Kernels that one rank runs more, or less, often than the middle rank, a step on average.
-struct OwnKernels {
-  std::string name;  ///< the one that takes most
-  double extra = 0;  ///< launches that the middle rank lacks
-  Nanoseconds extra_time;
-  double missing = 0;        ///< launches of the middle rank that this one lacks
-  Nanoseconds missing_time;  ///< on the middle rank
-};
 
 struct RankFit {
   std::uint32_t rank = 0;
@@ -50,10 +43,9 @@ struct RanksFit {
   [[nodiscard]] const RankFit* source_rank() const;
 };
 
-/// Ranks whose factors are closer to 1 than this are alike. Measured on the eleven ranks of 4 and 8 x H200 where
-/// nothing is wrong (every_l1b, and w8_l1b_slow but for its rank 5; PyTorch 2.11, one profiled step): kernels are
-/// within 0.8 %, hosts, which are far ahead of their GPUs there, within 47 %.
-inline constexpr double kAlikeKernels = 0.02;
+/// Ranks whose factors are closer to 1 than this, and than kAlikeKernels (kernel_kinds.hpp), are alike. Measured on the
+/// eleven ranks of 4 and 8 x H200 where nothing is wrong (every_l1b, and w8_l1b_slow but for its rank 5; PyTorch 2.11,
+/// one profiled step): hosts, which are far ahead of their GPUs there, are within 47 %.
 inline constexpr double kAlikeHosts = 0.5;
 
 /// A plan that shows one rank of each group of equal ones: what differs in it is what was asked for, and how many are

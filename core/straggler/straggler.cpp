@@ -166,6 +166,12 @@ std::vector<KernelExcess> slower_kernels(const Run& run, const std::vector<Rank>
   return out;
 }
 
+std::optional<OwnKernels> own_kernels(const Run& run, const std::set<std::int32_t>& steps, std::uint32_t rank) {
+  const straggler_detail::KernelKinds kinds(run, steps);
+  const auto at = std::find(kinds.ranks().begin(), kinds.ranks().end(), rank);
+  return at == kinds.ranks().end() ? std::nullopt : kinds.own(static_cast<std::size_t>(at - kinds.ranks().begin()));
+}
+
 /// The phase's label; invalid between phases.
 LabelId label_of(const Run& run, const Rank& rank, const std::string& phase) {
   for (const Span& span : rank.spans)
@@ -214,7 +220,7 @@ std::optional<Stragglers> find_stragglers(const Run& run) {
   const RankTime* late = late_one(found);
   if (late == nullptr || has_equals(found, *late)) return found;
   const Rank& rank = *std::find_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.rank == late->rank; });
-  LateRank out{late->rank, {}, false, phases_of(run, rank, totals), {}};
+  LateRank out{late->rank, {}, false, phases_of(run, rank, totals), {}, {}};
   if (out.phases.empty()) return found;
   const auto excess = [](const PhaseDelay& p) { return p.compute - p.compute_of_others + p.idle - p.idle_of_others; };
   const PhaseDelay& worst =
@@ -222,7 +228,12 @@ std::optional<Stragglers> find_stragglers(const Run& run) {
                         [&](const PhaseDelay& a, const PhaseDelay& b) { return excess(a) < excess(b); });
   out.phase = worst.phase;
   out.host = worst.idle - worst.idle_of_others > worst.compute - worst.compute_of_others;
-  if (!out.host) out.kernels = slower_kernels(run, ranks, rank, label_of(run, rank, out.phase), steps.size());
+  if (!out.host) {
+    out.kernels = slower_kernels(run, ranks, rank, label_of(run, rank, out.phase), steps.size());
+    out.own = own_kernels(run, steps, rank.rank);
+    if (out.own)
+      std::erase_if(out.kernels, [](const KernelExcess& kernel) { return kernel.calls != kernel.calls_of_others; });
+  }
   found.late = std::move(out);
   return found;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/run/run.hpp"
+#include "core/straggler/kernel_kinds.hpp"
 
 namespace foreshard {
 
@@ -51,7 +52,10 @@ struct LateRank {
   std::string phase;               ///< in which its compute and idle time are furthest above the others'
   bool host = false;               ///< there its GPU is idle for longer than others', rather than computes for longer
   std::vector<PhaseDelay> phases;  ///< in the order of the step, those that count
-  std::vector<KernelExcess> kernels;  ///< where not `host`: most excess first, at most three
+  /// Where not `host`: most excess first, at most three; without those that it launches more or less often than the
+  /// others, where `own` has these.
+  std::vector<KernelExcess> kernels;
+  std::optional<OwnKernels> own;  ///< where not `host`: what fit_ranks() says of it
 };
 
 struct Stragglers {

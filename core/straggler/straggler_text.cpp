@@ -1,6 +1,7 @@
 #include "core/straggler/straggler_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -31,7 +32,31 @@ std::string reason(const LateRank& late, const PhaseDelay& worst) {
                      format_time(worst.compute), format_time(worst.compute_of_others));
 }
 
+/// Kernels of several names have one title: that others have none of it is not said.
+std::string excess_words(const KernelExcess& kernel) {
+  const std::string title = short_op_title(kernel.name);
+  if (kernel.calls > kernel.calls_of_others)
+    return fmt::format("there {:.3g} more calls of {} than the others' take {}", kernel.calls - kernel.calls_of_others,
+                       title, format_time(kernel.time - kernel.time_of_others));
+  return fmt::format("there {:.0f} calls of {} take {}; the others' {:.0f} calls {}", kernel.calls, title,
+                     format_time(kernel.time), kernel.calls_of_others, format_time(kernel.time_of_others));
+}
+
 }  // namespace
+
+std::string own_kernels_words(const OwnKernels& own) {
+  std::vector<std::string> parts;
+  const auto add = [&](double count, Nanoseconds time, const char* what, const char* of) {
+    if (count > 0) parts.push_back(fmt::format("{:.3g} {}{} ({:.2f} ms)", count, what, of, time.ms()));
+  };
+  const auto copies = [](double count) { return count == 1 ? " memset or copy" : " memsets and copies"; };
+  add(own.extra, own.extra_time, "more", "");
+  add(own.missing, own.missing_time, "fewer", "");
+  add(own.extra_copies, own.extra_copies_time, "more", copies(own.extra_copies));
+  add(own.missing_copies, own.missing_copies_time, "fewer", copies(own.missing_copies));
+  return fmt::format("{} a step than the middle rank; most of that time: {}", fmt::join(parts, " and "),
+                     short_op_title(own.name));
+}
 
 std::vector<std::string> straggler_sentences(const Stragglers& found) {
   std::vector<std::string> out;
@@ -42,7 +67,7 @@ std::vector<std::string> straggler_sentences(const Stragglers& found) {
                                                 [](const RankTime& a, const RankTime& b) { return a.delay < b.delay; });
     const bool several = longest.delay >= step.scaled(kLateShareOfStep);
     out.push_back(fmt::format(
-        "{}: the {} ranks' GPUs wait for one another for {} a step on average, {:.1f} % of it{}",
+        "{}: the {} ranks' GPUs wait for one another for {} a step on average, {:.1f} % of the step{}",
         several ? "no rank alone is late" : "no rank is late", found.ranks.size(), format_time(found.waiting),
         part(found.waiting, step),
         several ? fmt::format(", longest for rank {} ({})", longest.rank, format_time(longest.delay)) : std::string()));
@@ -52,15 +77,13 @@ std::vector<std::string> straggler_sentences(const Stragglers& found) {
     const PhaseDelay& worst = *std::find_if(late.phases.begin(), late.phases.end(),
                                             [&](const PhaseDelay& p) { return p.phase == late.phase; });
     out.push_back(fmt::format(
-        "rank {} is late, mostly {}: the other ranks' GPUs wait for it for {} a step, {:.1f} % of {}", late.rank,
-        phase_name(late.phase), format_time(time.delay), part(time.delay, time.step), format_time(time.step)));
+        "rank {0} is late, mostly {1}: the other ranks' GPUs wait for it for {2} a step on average, {3:.1f} % of rank "
+        "{0}'s {4}",
+        late.rank, phase_name(late.phase), format_time(time.delay), part(time.delay, time.step),
+        format_time(time.step)));
     out.push_back(reason(late, worst));
-    for (const KernelExcess& kernel : late.kernels)
-      out.push_back(fmt::format(
-          "there {:.0f} calls of {} take {}; {}", kernel.calls, short_op_title(kernel.name), format_time(kernel.time),
-          kernel.calls_of_others > 0
-              ? fmt::format("the others' {:.0f} calls {}", kernel.calls_of_others, format_time(kernel.time_of_others))
-              : "the others have none"));
+    if (late.own) out.push_back("it runs other kernels: " + own_kernels_words(*late.own));
+    for (const KernelExcess& kernel : late.kernels) out.push_back(excess_words(kernel));
   }
   if (found.ranks.size() < found.world)
     out.push_back(found.planned ? fmt::format("of {} ranks {} are shown, one of each group that nothing tells apart; "

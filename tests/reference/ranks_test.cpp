@@ -47,6 +47,12 @@ TEST_CASE("w8_l1b_slow planned with rank 5's own recording: its step, who is wai
   REQUIRE(planned->stragglers->late);
   CHECK(planned->stragglers->late->rank == 5);
   CHECK(planned->stragglers->late->phase == "forward");
+  CHECK(planned->keeps_up == -1);
+  const auto recorded = find_stragglers(all.run);
+  REQUIRE((recorded && recorded->late && recorded->late->own));
+  CHECK(recorded->late->own->extra == 32);  // two matrices in front of each of 16 blocks
+  CHECK(recorded->late->own->extra_copies == 32);
+  CHECK(recorded->late->kernels.empty());
   const auto jitter = sim::recorded_jitter(all.run);
   REQUIRE(jitter);
   CHECK(sim::text_of(jitter->jitter) ==

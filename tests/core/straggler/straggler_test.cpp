@@ -1,6 +1,7 @@
 // Who waits for whom, on ranks made by hand: times in microseconds.
 #include "core/straggler/straggler.hpp"
 
+#include "core/straggler/rank_fit.hpp"
 #include "core/straggler/straggler_text.hpp"
 #include "tests/catch.hpp"
 
@@ -23,6 +24,13 @@ class Ranks {
     DeviceOpRecord op;
     op.stream = kComputeStream;
     op.label = run_.labels.intern(name);
+    add(op, phase, start, end, -1);
+  }
+  void memset(const char* phase, std::int64_t start, std::int64_t end) {
+    DeviceOpRecord op;
+    op.kind = DeviceOpRecord::Kind::memset;
+    op.stream = kComputeStream;
+    op.label = run_.labels.intern("Memset (Device)");
     add(op, phase, start, end, -1);
   }
   void gather(const char* phase, std::int64_t start, std::int64_t end, std::int32_t sequence,
@@ -80,7 +88,8 @@ TEST_CASE("the others wait for the rank whose forward takes longer") {
   CHECK(found->late->kernels[0].time - found->late->kernels[0].time_of_others == Nanoseconds::from_us(200));
   const auto sentences = straggler_sentences(*found);
   CHECK(sentences.at(0) ==
-        "rank 1 is late, mostly in forward: the other ranks' GPUs wait for it for 200 us a step, 30.3 % of 660 us");
+        "rank 1 is late, mostly in forward: the other ranks' GPUs wait for it for 200 us a step on average, 30.3 % of "
+        "rank 1's 660 us");
   CHECK(sentences.at(1) == "in forward its GPU computes for 400 us a step, the others' for 200 us");
 }
 
@@ -112,9 +121,10 @@ TEST_CASE("two ranks that are equally slow are not one late rank") {
   const auto found = find_stragglers(ranks.run());
   REQUIRE(found);
   CHECK_FALSE(found->late);
-  CHECK(straggler_sentences(*found).front() ==
-        "no rank alone is late: the 4 ranks' GPUs wait for one another for 100 us a step on average, 21.7 % of it, "
-        "longest for rank 2 (133.333 us)");
+  CHECK(
+      straggler_sentences(*found).front() ==
+      "no rank alone is late: the 4 ranks' GPUs wait for one another for 100 us a step on average, 21.7 % of the step, "
+      "longest for rank 2 (133.333 us)");
 }
 
 TEST_CASE("kernels of a late rank are called by their titles") {
@@ -130,6 +140,53 @@ TEST_CASE("kernels of a late rank are called by their titles") {
   REQUIRE(found);
   REQUIRE(found->late);
   CHECK(straggler_sentences(*found).at(2).starts_with("there 1 calls of nvjet_sm90 GEMM take 400 us"));
+}
+
+/// Rank 1 multiplies once more in front of the gather, and sets its workspace to 0.
+Ranks one_multiplies_more() {
+  Ranks ranks(3);
+  for (const std::uint32_t rank : {0U, 1U, 2U}) {
+    const std::int64_t end = rank == 1 ? 410 : 100;
+    ranks.rank(rank);
+    ranks.kernel("nvjet_sm90_tst_192x192_64x4_2x1_v_bz_coopB_TNN", "forward", 0, 100);
+    if (rank == 1) ranks.memset("forward", 100, 110);
+    if (rank == 1) ranks.kernel("nvjet_sm90_tss_128x256_64x4_2x1_v_bz_coopA_NTT", "forward", 110, end);
+    ranks.gather("forward", end, 900, 0);
+    ranks.kernel("gemm", "backward", 910, 1010);
+  }
+  return ranks;
+}
+
+TEST_CASE("kernels that the late rank alone runs are told as fit tells them") {
+  const Ranks ranks = one_multiplies_more();
+  const auto found = find_stragglers(ranks.run());
+  const auto fit = fit_ranks(ranks.run());
+  REQUIRE((found && found->late && found->late->own));
+  REQUIRE((fit && fit->ranks[1].own));
+  CHECK(found->late->own->extra == 1);
+  CHECK(found->late->own->extra_time == Nanoseconds::from_us(300));
+  CHECK(found->late->own->extra_copies == 1);
+  CHECK(found->late->kernels.empty());
+  const std::string words = own_kernels_words(*fit->ranks[1].own);
+  CHECK(words ==
+        "1 more (0.30 ms) and 1 more memset or copy (0.01 ms) a step than the middle rank; most of that "
+        "time: nvjet_sm90 GEMM");
+  CHECK(straggler_sentences(*found).at(2) == "it runs other kernels: " + words);
+}
+
+TEST_CASE("kernels of which the late rank runs more are not said to be missing on the others") {
+  Ranks ranks(2);
+  for (const std::uint32_t rank : {0U, 1U}) {
+    ranks.rank(rank);
+    ranks.kernel("nvjet_sm90_tst_192x192_64x4_2x1_v_bz_coopB_TNN", "forward", 0, 100);
+    if (rank == 1) ranks.kernel("nvjet_sm90_tss_128x256_64x4_2x1_v_bz_coopA_NTT", "forward", 100, 130);
+    ranks.gather("forward", rank == 1 ? 130 : 100, 150, 0);
+    ranks.kernel("gemm", "backward", 150, 1200);
+    if (rank == 1) ranks.kernel("gemm", "backward", 1200, 1201);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE((found && found->late));
+  for (const std::string& sentence : straggler_sentences(*found)) CHECK(sentence.find("none") == std::string::npos);
 }
 
 TEST_CASE("a collective that compute does not wait for costs nobody") {
