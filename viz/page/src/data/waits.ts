@@ -50,7 +50,7 @@ export interface TimeReport {
   colours: Record<string, string>; // of every cause
   parts: Part[];
   other_steps: { step: number; parts: Part[] }[];
-  remedies?: { step_ms: number; own_not_valid: string[]; peak_reserved_bytes: number; faster: Record<string, unknown>[]; not_valid: Record<string, unknown>[] } | null;
+  remedies?: { step_ms: number; own_not_valid: string[]; peak_reserved_bytes: number; keeps_up: number | null; faster: Record<string, unknown>[]; not_valid: Record<string, unknown>[] } | null;
   remedies_missing?: string | null;
   machine_note: string | null;
 }
