@@ -125,8 +125,9 @@ TEST_CASE("every rank's trace of a run: its clocks, its ops, and the rank that w
   REQUIRE(slow->late);
   CHECK(slow->late->rank == 5);
   CHECK(slow->late->phase == "forward");
-  REQUIRE_FALSE(slow->late->kernels.empty());
-  CHECK(slow->late->kernels[0].calls - slow->late->kernels[0].calls_of_others == 32);  // two a block, 16 blocks
+  REQUIRE(slow->late->own);
+  CHECK(slow->late->own->extra == 32);  // two GEMMs a block, 16 blocks
+  CHECK(slow->late->own->missing == 0);
   const auto even = with_ranks("every_l1b", 4);
   REQUIRE(even);
   CHECK_FALSE(even->late);
