@@ -71,7 +71,7 @@ run() { # run NAME SECONDS ARGUMENTS…: foreshard run --json
 }
 
 TINY="llama-tiny --batch 2 --seq 1024 --param-dtype bfloat16"
-MLP="mlp --dim 4096 --layers 4 --batch 4 --seq 2048"
+MLP="mlp --dim 4096 --layers 4 --batch 4"
 LLAMA_8B="llama-8b --batch 1 --param-dtype bfloat16 --reduce-dtype float32 --kernels fused"
 
 if part contract; then
@@ -109,7 +109,7 @@ if part numerics; then
       echo "--model $model ${options/--param-dtype bfloat16 --reduce-dtype float32/} $torch --steps 20 --results '$OUT/numerics_$name.out'" \
         "--gradients '$OUT/gradients_$name' --out '$OUT/parity_$name.out'" >>"$OUT/parity.cases"
   done <<EOF_MODELS
-mlp_fp32 mlp --dim 1024 --layers 4 --batch 2 --seq 512
+mlp_fp32 mlp --dim 1024 --layers 4 --batch 2
 transformer_fp32 torch-transformer --dim 512 --layers 2 --dropout 0 --batch 2 --seq 128
 llama_fp32 llama-tiny --batch 2 --seq 512
 llama_bf16 llama-tiny --batch 2 --seq 512 --param-dtype bfloat16 --reduce-dtype float32
@@ -137,7 +137,7 @@ if part plan; then
     i=$((i + 1))
     # shellcheck disable=SC2086
     run "plan$i" 60 $options --steps 8 --machine "$MACHINE" --force -o "$OUT/plan$i.db" &&
-      digest "plan$i" "(abs(j['difference']['step']) < 0.05, 'run %.2f ms, plan %+.1f %%: $options' % (j['step_ms'], 100 * j['difference']['step']))"
+      digest "plan$i" "(lambda step: (False, 'run %.2f ms with %d retries; the plan runs out of memory: $options' % (j['step_ms'], j['num_alloc_retries'])) if step is None else (abs(step) < 0.05, 'run %.2f ms, plan %+.1f %%: $options' % (j['step_ms'], 100 * step)))(j['difference']['step'])"
   done <<EOF_SETTINGS
 $TINY
 $TINY --reshard-after-forward false --optimizer adam-fused
@@ -188,7 +188,7 @@ if part step; then
   done <<EOF_MODELS
 8b_512 0.75 --model,llama-8b,--batch,1,--seq,512,$BEST $LLAMA_8B --seq 512 $FUSED $OWN --reshard-after-forward false
 8b_4096 0.85 --model,llama-8b,--batch,1,--seq,4096,$BEST $LLAMA_8B --seq 4096 $FUSED $OWN --reshard-after-forward false
-mlp_fp32 0.9 --model,mlp,--batch,4,--seq,2048,--opt,adam-fused,--reshard,false mlp --batch 4 --seq 2048 $FUSED $OWN --reshard-after-forward false
+mlp_fp32 0.9 --model,mlp,--batch,4,--seq,2048,--opt,adam-fused,--reshard,false mlp --batch 4 $FUSED $OWN --reshard-after-forward false
 8b_512_reshard - - $LLAMA_8B --seq 512 $FUSED $OWN
 8b_512_nccl_gather - - $LLAMA_8B --seq 512 $FUSED --reduce-scatter low-contention
 EOF_MODELS
@@ -201,7 +201,7 @@ if part overallocation; then
   while read -r name options; do
     rm -f "$OUT/over_$name.out"
     # shellcheck disable=SC2086
-    run "over_$name" 60 mlp --batch 4 --seq 2048 --forward-prefetch 1 --backward-prefetch 1 --pace-host $options --steps 4 --no-record &&
+    run "over_$name" 60 mlp --batch 4 --forward-prefetch 1 --backward-prefetch 1 --pace-host $options --steps 4 --no-record &&
       digest "over_$name" "('$name' == 'record_stream' or j['difference']['memory_equal'], 'reserved by step ' + ', '.join('%.2f' % (s['peak_reserved_bytes'] / 1e9) for s in j['steps'][:4]) + ' GB; plan %.2f GB' % (j['plan']['peak_reserved_bytes'] / 1e9))"
   done <<EOF_SETTINGS
 record_stream --release record-stream --unshard-async
