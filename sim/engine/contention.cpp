@@ -102,32 +102,54 @@ double late_blocks(double covered, double left, Progress kernel) {
   return left / std::max(kernel.remaining - (end - freed), left / static_cast<double>(kFullRate));
 }
 
+/// What a kernel loses to `taken`, of which it may ask in what time it ends.
+PairRates::Loss loss_of(const MachineProfile& machine, const KernelDemand& kernel, const Taken& taken) {
+  PairRates::Loss out;
+  if (taken.sms <= 0 && taken.traffic <= 0) return out;
+  out.beside = with_collectives(machine, kernel, taken.sms, taken.traffic);
+  if (one_wave(machine, kernel)) {
+    out.asks = PairRates::Asks::late_blocks;
+  } else if (kernel.shaped) {
+    out.asks = PairRates::Asks::freed_tiles;
+    out.freed = std::min(out.beside, fluid(machine, kernel, taken.sms, taken.traffic));
+  }
+  return out;
+}
+
+/// `left`: ns until the first of the collectives that hold SMs ends; 0: none does.
+double slowdown_of(const PairRates::Loss& loss, double left, const Share& share) {
+  if (left <= 0 || loss.asks == PairRates::Asks::nothing) return loss.beside;
+  const double remaining = static_cast<double>(share.remaining) / static_cast<double>(kFullRate);
+  // A collective that ends first leaves its SMs to the tiles that are not begun by then.
+  if (loss.asks == PairRates::Asks::freed_tiles) return left < remaining * loss.beside ? loss.freed : loss.beside;
+  return late_blocks(loss.beside, left,
+                     {static_cast<double>(share.work) / static_cast<double>(kFullRate), remaining,
+                      static_cast<double>(share.elapsed)});
+}
+
+/// Where power holds the clock down, what others take away first lets the clock rise.
+double at_clock(double slowdown, double clock) {
+  return std::max(1.0, slowdown * clock);
+}
+
 double kernel_slowdown(const MachineProfile& machine, const RunningOp& running_op, const Taken& taken, bool with_kernel,
                        const Share& share) {
   const KernelDemand& kernel = running_op.kernel;
   const ContentionSpec& spec = machine.contention;
-  double slowdown = 1;
-  if (taken.sms > 0 || taken.traffic > 0) {
-    slowdown = with_collectives(machine, kernel, taken.sms, taken.traffic);
-    // A collective that ends first leaves its SMs to the tiles that are not begun by then.
-    const double remaining = static_cast<double>(share.remaining) / static_cast<double>(kFullRate);
-    const auto left = static_cast<double>(taken.shortest);
-    if (one_wave(machine, kernel) && left > 0)
-      slowdown = late_blocks(slowdown, left,
-                             {static_cast<double>(share.work) / static_cast<double>(kFullRate), remaining,
-                              static_cast<double>(share.elapsed)});
-    else if (kernel.shaped && left > 0 && left < remaining * slowdown)
-      slowdown = std::min(slowdown, fluid(machine, kernel, taken.sms, taken.traffic));
-  }
+  double slowdown = slowdown_of(loss_of(machine, kernel, taken), static_cast<double>(taken.shortest), share);
   if (with_kernel && running_op.role == Role::side_kernel) slowdown *= spec.side_kernel;
   if (with_kernel && running_op.role == Role::main_kernel && !kernel.persistent) slowdown *= spec.with_side_kernel;
-  // Where power holds the clock down, what others take away first lets the clock rise.
-  return std::max(1.0, slowdown * kernel.clock);
+  return at_clock(slowdown, kernel.clock);
 }
 
 std::int64_t rate_of(double slowdown) {
   // At least 1, so that everything that runs ends.
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(kFullRate) / slowdown + 0.5));
+}
+
+/// ns until what has so much left at that rate ends.
+std::int64_t time_left(std::int64_t remaining, std::int64_t rate) {
+  return remaining / rate + 1;
 }
 
 struct Kernels {
@@ -204,7 +226,7 @@ Taken run_collectives(std::span<const RunningOp* const> running, std::span<const
     if (demand.sms <= 0) continue;
     taken.sms += demand.sms;
     if (!kernels.shaped) continue;
-    const std::int64_t left = shares[i].remaining / rates[i] + 1;
+    const std::int64_t left = time_left(shares[i].remaining, rates[i]);
     taken.shortest = taken.shortest == 0 ? left : std::min(taken.shortest, left);
   }
   return taken;
@@ -242,6 +264,29 @@ void fill_rates(const MachineProfile& machine, std::span<const RunningOp> runnin
   std::vector<const RunningOp*> each;
   for (const RunningOp& running_op : running) each.push_back(&running_op);
   fill_rates(machine, each, shares, rates);
+}
+
+PairRates pair_rates(const MachineProfile& machine, const RunningOp& kernel, const RunningOp& collective) {
+  const std::array running{&kernel, &collective};
+  const Kernels kernels = kernels_of(machine, running);
+  std::array<std::int64_t, 2> rates{};
+  const Taken taken = run_collectives(running, std::array<Share, 2>{}, kernels, rates);
+  PairRates out;
+  out.collective = rates[1];
+  out.loss = loss_of(machine, kernel.kernel, taken);
+  out.clock = kernel.kernel.clock;
+  out.holds_sms = collective.collective.sms > 0;
+  out.beside = rate_of(at_clock(out.loss.beside, out.clock));
+  out.freed = rate_of(at_clock(out.loss.freed, out.clock));
+  return out;
+}
+
+std::int64_t kernel_rate(const PairRates& pair, const Share& kernel, std::int64_t collective_remaining) {
+  if (pair.loss.asks == PairRates::Asks::nothing || !pair.holds_sms) return pair.beside;
+  const auto left = static_cast<double>(time_left(collective_remaining, pair.collective));
+  const double slowdown = slowdown_of(pair.loss, left, kernel);
+  if (pair.loss.asks == PairRates::Asks::freed_tiles) return slowdown == pair.loss.beside ? pair.beside : pair.freed;
+  return rate_of(at_clock(slowdown, pair.clock));
 }
 
 double slowdown_with_rings(const MachineProfile& machine, const KernelDemand& kernel, double sms) {

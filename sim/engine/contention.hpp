@@ -56,6 +56,32 @@ void fill_rates(const MachineProfile& machine, std::span<const RunningOp* const>
 void fill_rates(const MachineProfile& machine, std::span<const RunningOp> running, std::span<const Share> shares,
                 std::span<std::int64_t> rates);
 
+/// fill_rates() of a kernel of the compute stream and one collective, as far as it is the same at every instant: what
+/// most instants ask for. A collective that waits for other ranks is another one, waiting().
+struct PairRates {
+  /// What the kernel's rate depends on beyond the two.
+  enum class Asks : std::uint8_t {
+    nothing = 0,
+    freed_tiles = 1,  ///< whether the collective ends first, and leaves its SMs to tiles that are not begun
+    late_blocks = 2,  ///< how far both are
+  };
+  /// The kernel's time over its isolated time at full clock.
+  struct Loss {
+    Asks asks = Asks::nothing;
+    double beside = 1;  ///< the collective, from start to end
+    double freed = 1;   ///< where the collective ends first; of Asks::freed_tiles
+  };
+  std::int64_t collective = 0;  ///< its rate
+  std::int64_t beside = 0;      ///< the kernel's rates by `loss`, its clock taken into account
+  std::int64_t freed = 0;
+  Loss loss;
+  double clock = 1;  ///< KernelDemand::clock
+  bool holds_sms = false;
+};
+[[nodiscard]] PairRates pair_rates(const MachineProfile& machine, const RunningOp& kernel, const RunningOp& collective);
+/// The kernel's rate beside a collective with so much work left (Share::remaining).
+[[nodiscard]] std::int64_t kernel_rate(const PairRates& pair, const Share& kernel, std::int64_t collective_remaining);
+
 /// What captured kernels lose to one kind of overlapping op of the usual size, as factors on their time.
 /// Beside rings that hold `sms` SMs together, from the kernel's start to its end.
 [[nodiscard]] double slowdown_with_rings(const MachineProfile& machine, const KernelDemand& kernel, double sms);

@@ -12,6 +12,9 @@ constexpr std::uint32_t kCompute = kComputeStream.value;
 
 }  // namespace
 
+// always_inline: what process_compute() is made of. A rank passes through it twice an op, and the calls took as long as
+// what they did.
+
 void Engine::grow() {
   streams_.resize(table_.streams());
   lanes_.resize(table_.streams());
@@ -55,7 +58,7 @@ Nanoseconds Engine::completion(EventId event) const {
 }
 
 /// Issued strictly before `at`, so that the answer does not depend on whether the host has come to `at`.
-bool Engine::all_gather_queued(std::int64_t at) {
+[[gnu::always_inline]] inline bool Engine::all_gather_queued(std::int64_t at) {
   while (gap_first_ < gap_issues_.size() && gap_issues_[gap_first_] < at) {
     ++gap_first_;
     ++gap_unfinished_;
@@ -68,7 +71,7 @@ bool Engine::all_gather_queued(std::int64_t at) {
 }
 
 /// Sets ready_at of an idle stream's first op, if everything it waits for has ended.
-void Engine::find_ready(std::uint32_t index) {
+[[gnu::always_inline]] inline void Engine::find_ready(std::uint32_t index) {
   const Stream& stream = streams_[index];
   lanes_[index].ready_at = kNever.count;
   if (stream.head == stream.issued) return;
@@ -90,7 +93,7 @@ void Engine::find_ready(std::uint32_t index) {
   lanes_[index].ready_at = std::max(ready, now_);
 }
 
-void Engine::end_first(std::uint32_t index, std::int64_t at) {
+[[gnu::always_inline]] inline void Engine::end_first(std::uint32_t index, std::int64_t at) {
   Stream& stream = streams_[index];
   const std::uint32_t id = stream.first;
   const OpTable::Op& op = table_.ops()[id];
@@ -118,21 +121,21 @@ void Engine::end_first(std::uint32_t index, std::int64_t at) {
   lanes_[index].rate = 0;
 }
 
-std::int64_t Engine::kernel_gap(std::int64_t at) {
+[[gnu::always_inline]] inline std::int64_t Engine::kernel_gap(std::int64_t at) {
   const Latencies& latencies = machine_.latencies;
   return all_gather_queued(at) ? latencies.kernel_gap_all_gather.count : latencies.kernel_gap.count;
 }
 
 /// Behind the op that has just ended.
-void Engine::leave_gap(std::uint32_t index, std::int64_t at, std::int64_t gap) {
+[[gnu::always_inline]] inline void Engine::leave_gap(std::uint32_t index, const OpTable::Op& behind, std::int64_t at,
+                                                     std::int64_t gap) {
+  if (behind.nothing) return;
   Stream& stream = streams_[index];
-  const OpTable::Op& op = table_.ops()[table_.stream_ops(index)[stream.head - 1]];
-  if (op.nothing) return;
   const Latencies& latencies = machine_.latencies;
-  const bool long_kernel = !op.communicator.valid() && Nanoseconds{at - stream.start} >= latencies.long_kernel_from;
+  const bool long_kernel = !behind.communicator.valid() && Nanoseconds{at - stream.start} >= latencies.long_kernel_from;
   const std::int64_t more = long_kernel ? latencies.long_kernel.count : 0;
   stream.earliest_copy = at + latencies.copy_gap.count;
-  stream.earliest = op.is_copy ? stream.earliest_copy : at + gap + more;
+  stream.earliest = behind.is_copy ? stream.earliest_copy : at + gap + more;
 }
 
 bool Engine::end_finished(std::int64_t at) {
@@ -144,7 +147,8 @@ bool Engine::end_finished(std::int64_t at) {
   }
   if (just_ended_.empty()) return false;
   const std::int64_t gap = kernel_gap(at);
-  for (const std::uint32_t s : just_ended_) leave_gap(s, at, gap);
+  for (const std::uint32_t s : just_ended_)
+    leave_gap(s, table_.ops()[table_.stream_ops(s)[streams_[s].head - 1]], at, gap);
   return true;
 }
 
@@ -180,7 +184,7 @@ bool Engine::start_ready(std::int64_t at) {
   return any;
 }
 
-void Engine::start(std::uint32_t index, std::int64_t at) {
+[[gnu::always_inline]] inline void Engine::start(std::uint32_t index, std::int64_t at) {
   Stream& stream = streams_[index];
   const std::uint32_t id = stream.first;
   const OpTable::Op& op = table_.ops()[id];
@@ -264,7 +268,7 @@ bool Engine::report_done(std::int64_t at) {
 }
 
 /// Takes the work done since now_ off every running op.
-void Engine::progress(std::int64_t to) {
+[[gnu::always_inline]] inline void Engine::progress(std::int64_t to) {
   const std::int64_t elapsed = to - now_;
   if (elapsed > 0) {
     const Stream& compute = streams_[kCompute];
@@ -279,31 +283,61 @@ void Engine::progress(std::int64_t to) {
 }
 
 /// Of an op that nothing runs beside.
-void Engine::run_alone(std::uint32_t s, std::int64_t at) {
-  const bool waiting = waits(streams_[s]);
-  lanes_[s].rate = waiting ? 0 : kFullRate;
-  if (!waiting) set_finish(s, at);
+[[gnu::always_inline]] inline void Engine::run_alone(std::uint32_t s, std::int64_t at) {
+  const Stream& stream = streams_[s];
+  const bool waiting = waits(stream);
+  Lane& lane = lanes_[s];
+  lane.rate = waiting ? 0 : kFullRate;
+  if (!waiting) set_finish(lane, first(stream), at);
 }
 
 /// Ends are rounded up to a nanosecond.
-void Engine::set_finish(std::uint32_t s, std::int64_t at) {
-  Lane& lane = lanes_[s];
+[[gnu::always_inline]] inline void Engine::set_finish(Lane& lane, const OpTable::Op& op, std::int64_t at) {
   const std::int64_t time = lane.rate == kFullRate ? (lane.remaining + kFullRate - 1) >> kWorkShift
                                                    : (lane.remaining + lane.rate - 1) / lane.rate;
-  lane.finish = first(s).endless ? kNever.count : at + time;
+  lane.finish = op.endless ? kNever.count : at + time;
 }
 
 /// `beside_` holds the other streams that run.
-void Engine::update_rates(std::int64_t at) {
+[[gnu::always_inline]] inline void Engine::update_rates(std::int64_t at) {
   const bool computes = streams_[kCompute].running;
   if (beside_.empty()) {
     if (computes) run_alone(kCompute, at);
     return;
   }
-  if (!computes && beside_.size() == 1) {
-    run_alone(beside_[0], at);
-    return;
+  if (beside_.size() == 1) {
+    if (!computes) {
+      run_alone(beside_[0], at);
+      return;
+    }
+    if (run_pair(beside_[0], at)) return;
   }
+  run_all(at);
+}
+
+/// What run_all() gives of a kernel of the compute stream beside one collective; false, and nothing done, where the two
+/// are something else.
+[[gnu::always_inline]] inline bool Engine::run_pair(std::uint32_t index, std::int64_t at) {
+  if (options_.rates == nullptr) return false;
+  const Stream& stream = streams_[kCompute];
+  const OpTable::Op& op = first(stream);
+  if (op.communicator.valid()) return false;
+  const Stream& other = streams_[index];
+  const OpTable::Op& collective = first(other);
+  const bool waiting = waits(other);
+  const PairRates* pair = options_.rates->of(op.running_op, collective.running_op, waiting);
+  if (pair == nullptr) return false;
+  Lane& lane = lanes_[kCompute];
+  Lane& beside = lanes_[index];
+  const std::int64_t left = waiting ? std::numeric_limits<std::int64_t>::max() : beside.remaining;
+  lane.rate = kernel_rate(*pair, {stream.work, lane.remaining, at - stream.start}, left);
+  set_finish(lane, op, at);
+  beside.rate = waiting ? 0 : pair->collective;
+  if (!waiting) set_finish(beside, collective, at);
+  return true;
+}
+
+void Engine::run_all(std::int64_t at) {
   std::size_t count = 0;
   const auto add = [&](std::uint32_t s) {
     const Stream& stream = streams_[s];
@@ -317,7 +351,7 @@ void Engine::update_rates(std::int64_t at) {
     }
     ++count;
   };
-  if (computes) add(kCompute);
+  if (streams_[kCompute].running) add(kCompute);
   for (const std::uint32_t s : beside_) add(s);
   fill_rates(machine_, std::span(running_ops_.data(), count), std::span(shares_.data(), count),
              std::span(rates_.data(), count));
@@ -325,7 +359,7 @@ void Engine::update_rates(std::int64_t at) {
     const std::uint32_t s = running_[i];
     const bool waiting = waits(streams_[s]);
     lanes_[s].rate = waiting ? 0 : rates_[i];
-    if (!waiting) set_finish(s, at);
+    if (!waiting) set_finish(lanes_[s], first(s), at);
   }
 }
 
@@ -334,7 +368,7 @@ void Engine::find_next() {
   if (!streams_.empty()) next_ = std::min({next_, lanes_[kCompute].ready_at, lanes_[kCompute].finish});
 }
 
-std::int64_t Engine::others_end() const {
+[[gnu::always_inline]] inline std::int64_t Engine::others_end() const {
   std::int64_t end = kNever.count;
   for (const std::uint32_t s : beside_) end = std::min(end, lanes_[s].finish);
   return end;
@@ -369,7 +403,7 @@ void Engine::find_others() {
 /// What most instants are, in the way of process(): a kernel of the compute stream begins, and then, where that is
 /// before `until` and before anything else, ends. False, and nothing done, where it is another one.
 bool Engine::process_compute(std::int64_t at, std::int64_t until) {
-  if (at >= others_next_ || some_wait_for_sms_ || at >= others_end()) return false;
+  if (at >= others_next_ || some_wait_for_sms_ || !options_.short_ways || at >= others_end()) return false;
   const OpTable::Op& op = first(kCompute);
   if (op.communicator.valid() || op.needs_sms || (op.persistent && sides_ > 0)) return false;
   const bool awaited = op.place == awaited_place_;
@@ -378,8 +412,9 @@ bool Engine::process_compute(std::int64_t at, std::int64_t until) {
     start(kCompute, at);
     update_rates(at);
     const std::int64_t end = lanes_[kCompute].finish;
-    if (awaited || end >= std::min({until, others_next_, others_end()})) {
-      find_next();
+    const std::int64_t others = std::min(others_next_, others_end());
+    if (awaited || end >= std::min(until, others)) {
+      next_ = std::min(end, others);
       return true;
     }
     at = end;
@@ -388,10 +423,10 @@ bool Engine::process_compute(std::int64_t at, std::int64_t until) {
   }
   progress(at);
   end_first(kCompute, at);
-  leave_gap(kCompute, at, kernel_gap(at));
+  leave_gap(kCompute, op, at, kernel_gap(at));
   find_ready(kCompute);
   update_rates(at);
-  find_next();
+  next_ = std::min({lanes_[kCompute].ready_at, others_next_, others_end()});
   return true;
 }
 

@@ -30,6 +30,7 @@
 
 #include "sim/engine/deadlock.hpp"
 #include "sim/engine/op_table.hpp"
+#include "sim/engine/rate_table.hpp"
 #include "sim/engine/recent_times.hpp"
 #include "sim/engine/spread.hpp"
 
@@ -52,6 +53,8 @@ struct EngineOptions {
   double kernel_work = 1;    ///< multiplies what every op but a collective has to do: a GPU with a slower clock
   const MeetingScript* script = nullptr;  ///< what to answer to meetings; null: whoever runs the engine answers
   Draws kernel_draws = {};                ///< multiply it too, by op id
+  RateTable* rates = nullptr;             ///< of the engine's table; null: they are found anew at each instant
+  bool short_ways = true;                 ///< false: every instant the long way, for tests of the short ones
 };
 
 /// What an engine tells of a joint collective.
@@ -157,10 +160,11 @@ class Engine {
   bool end_finished(std::int64_t at);
   void end_first(std::uint32_t stream, std::int64_t at);
   [[nodiscard]] std::int64_t kernel_gap(std::int64_t at);
-  void leave_gap(std::uint32_t stream, std::int64_t at, std::int64_t gap);
+  void leave_gap(std::uint32_t stream, const OpTable::Op& behind, std::int64_t at, std::int64_t gap);
   bool start_ready(std::int64_t at);
   void start(std::uint32_t stream, std::int64_t at);
-  [[nodiscard]] const OpTable::Op& first(std::uint32_t stream) const { return table_.ops()[streams_[stream].first]; }
+  [[nodiscard]] const OpTable::Op& first(std::uint32_t stream) const { return first(streams_[stream]); }
+  [[nodiscard]] const OpTable::Op& first(const Stream& stream) const { return table_.ops()[stream.first]; }
   [[nodiscard]] static bool waits(const Stream& stream) {
     return stream.gate == Gate::arrived || stream.gate == Gate::done;
   }
@@ -168,7 +172,9 @@ class Engine {
   void progress(std::int64_t to);
   void update_rates(std::int64_t at);
   void run_alone(std::uint32_t stream, std::int64_t at);
-  void set_finish(std::uint32_t stream, std::int64_t at);
+  bool run_pair(std::uint32_t stream, std::int64_t at);
+  void run_all(std::int64_t at);
+  void set_finish(Lane& lane, const OpTable::Op& op, std::int64_t at);
   void find_ready(std::uint32_t stream);
   void find_next();
   void find_others();

@@ -59,6 +59,8 @@ class OpTable {
   [[nodiscard]] const std::vector<Op>& ops() const { return ops_; }
   [[nodiscard]] const Op& op(OpId id) const { return ops_[id.value]; }
   [[nodiscard]] const RunningOp& running_op(const Op& op) const { return running_ops_[op.running_op]; }
+  /// By Op::running_op; each once.
+  [[nodiscard]] const std::vector<RunningOp>& running_ops() const { return running_ops_; }
   [[nodiscard]] std::size_t streams() const { return streams_.size(); }
   [[nodiscard]] std::size_t communicators() const { return communicators_.size(); }
   /// Op ids in order.

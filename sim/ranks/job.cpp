@@ -28,6 +28,13 @@ struct Round {
   std::vector<bool> there;            // likewise
 };
 
+/// What a rank hears of a collective: that all are there, or done.
+struct Answer {
+  Meeting::Kind to = Meeting::Kind::arrived;
+  CommunicatorId communicator;
+  Nanoseconds at;
+};
+
 class JobSimulation {
  public:
   JobSimulation(const MachineProfile& machine, const JobRequest& request) : request_(request) {
@@ -35,14 +42,18 @@ class JobSimulation {
     for (const CommunicatorOptions& options : request.programs[0]->communicators)
       job_.communicators.push_back(groups_of(options));
     job_.classes = rank_classes(request.ranks, job_.communicators, request.fold);
+    if (request.short_ways)
+      for (const HostProgram* program : request.programs) rates_.emplace_back(machine, program->table);
     keep_.resize(job_.classes.classes.size());
     for (const std::uint32_t rank : request.keep_meetings) keep_[job_.classes.of_rank[rank]] = true;
     for (std::size_t i = 0; i < job_.classes.classes.size(); ++i) {
       const RankTraits& traits = request.ranks[job_.classes.classes[i].first];
-      ranks_.emplace_back(machine, *request.programs[traits.program], traits, request.host_scale, request.jitter);
+      ranks_.emplace_back(machine, *request.programs[traits.program], traits, request.host_scale, request.jitter,
+                          request.short_ways ? &rates_[traits.program] : nullptr);
     }
     rounds_.resize(job_.classes.groups.size());
     pending_.resize(ranks_.size());
+    answers_.resize(ranks_.size());
     job_.ranks.resize(ranks_.size());
   }
 
@@ -73,7 +84,10 @@ class JobSimulation {
     std::vector<std::uint32_t> now;
     now.swap(runnable_);
     const auto run = [&](std::size_t batch) {
-      for (std::size_t i = batch * kBatch; i < std::min(now.size(), (batch + 1) * kBatch); ++i) ranks_[now[i]].run();
+      for (std::size_t i = batch * kBatch; i < std::min(now.size(), (batch + 1) * kBatch); ++i) {
+        give_answer(now[i]);
+        ranks_[now[i]].run();
+      }
     };
     const std::size_t batches = (now.size() + kBatch - 1) / kBatch;
     for_each(batches, batches > 1 ? request_.threads : 1, run);
@@ -92,14 +106,15 @@ class JobSimulation {
   }
 
   [[nodiscard]] static std::size_t place_of(std::uint32_t rank, const std::vector<std::uint32_t>& classes) {
+    if (classes.back() - classes.front() + 1 == classes.size()) return rank - classes.front();
     return static_cast<std::size_t>(std::lower_bound(classes.begin(), classes.end(), rank) - classes.begin());
   }
 
   void take_meetings(std::uint32_t rank) {
-    const std::vector<Meeting> meetings = ranks_[rank].engine().meetings();
+    meetings_ = ranks_[rank].engine().meetings();
     ranks_[rank].engine().clear_meetings();
-    pending_[rank] += static_cast<std::uint32_t>(meetings.size());
-    for (const Meeting& meeting : meetings)
+    pending_[rank] += static_cast<std::uint32_t>(meetings_.size());
+    for (const Meeting& meeting : meetings_)
       meeting.kind == Meeting::Kind::arrived ? arrive(rank, meeting) : end(rank, meeting);
   }
 
@@ -134,8 +149,7 @@ class JobSimulation {
       add_awaited(last.awaited, wait, job_.classes.classes[classes[i]].count);
       add_awaited(last.awaited_in[step], wait, job_.classes.classes[classes[i]].count);
       if (keep_[classes[i]]) meetings_of(classes[i], meeting).push_back({round.last_arrival, {}});
-      ranks_[classes[i]].engine().release(meeting.communicator, round.last_arrival);
-      answer(classes[i]);
+      answer(classes[i], {Meeting::Kind::arrived, meeting.communicator, round.last_arrival});
     }
   }
 
@@ -147,15 +161,29 @@ class JobSimulation {
     if (++round.done < classes.size()) return;
     for (const std::uint32_t other : classes) {
       if (keep_[other]) meetings_of(other, meeting).back().all_done = round.last_end;
-      ranks_[other].engine().finish(meeting.communicator, round.last_end);
-      answer(other);
+      answer(other, {Meeting::Kind::done, meeting.communicator, round.last_end});
     }
     round.arrived = round.done = 0;
     round.there.assign(classes.size(), false);
   }
 
-  void answer(std::uint32_t rank) {
-    if (--pending_[rank] == 0) runnable_.push_back(rank);
+  /// The last answer that a rank waits for is given where it runs on, on its thread.
+  void answer(std::uint32_t rank, const Answer& answer) {
+    answers_[rank] = answer;
+    if (--pending_[rank] == 0)
+      runnable_.push_back(rank);
+    else
+      give_answer(rank);
+  }
+
+  void give_answer(std::uint32_t rank) {
+    std::optional<Answer> answer;
+    answer.swap(answers_[rank]);
+    if (!answer) return;
+    if (answer->to == Meeting::Kind::arrived)
+      ranks_[rank].engine().release(answer->communicator, answer->at);
+    else
+      ranks_[rank].engine().finish(answer->communicator, answer->at);
   }
 
   /// Lets the rank whose next instant is the first go on though a collective of it waits; false where none can.
@@ -209,11 +237,14 @@ class JobSimulation {
 
   const JobRequest& request_;
   Job job_;
-  std::deque<Rank> ranks_;              // by class
-  std::vector<Round> rounds_;           // by group of classes
-  std::vector<bool> keep_;              // by class: its meetings are wanted
-  std::vector<std::uint32_t> pending_;  // by class: meetings without an answer
+  std::deque<RateTable> rates_;                 // by program
+  std::deque<Rank> ranks_;                      // by class
+  std::vector<Round> rounds_;                   // by group of classes
+  std::vector<bool> keep_;                      // by class: its meetings are wanted
+  std::vector<std::uint32_t> pending_;          // by class: meetings without an answer
+  std::vector<std::optional<Answer>> answers_;  // by class: not yet given
   std::vector<std::uint32_t> runnable_;
+  std::vector<Meeting> meetings_;  // scratch of take_meetings
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ struct JobRequest {
   std::vector<RankTraits> ranks;                  ///< by rank
   double host_scale = 1;                          ///< multiplies every rank's host work; 0: hosts cost nothing
   bool fold = true;                               ///< false: every rank is simulated, for tests of the folding
+  bool short_ways = true;                         ///< false: Engine's long way only, for tests of the short ones
   std::vector<std::uint32_t> keep_meetings = {};  ///< ranks of which JobRank::meetings is wanted
   unsigned threads = 1;                           ///< ranks that can go on run at the same time; changes no result
   Jitter jitter = {};  ///< drawn for ops and host work; those for ranks are among `ranks`'s factors

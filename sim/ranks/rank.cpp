@@ -17,7 +17,7 @@ std::size_t end_of_life(const HostProgram& program, std::uint32_t dead_from) {
 }  // namespace
 
 Rank::Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale,
-           const Jitter& jitter)
+           const Jitter& jitter, RateTable* rates)
     : machine_(machine),
       program_(program),
       host_scale_(host_scale * traits.host),
@@ -26,7 +26,9 @@ Rank::Rank(const MachineProfile& machine, const HostProgram& program, const Rank
               {.keep_timings = false,
                .joint = true,
                .kernel_work = traits.kernels,
-               .kernel_draws = {jitter.kernels, mixed(traits.draws, static_cast<std::uint64_t>(DrawsFor::kernels))}}),
+               .kernel_draws = {jitter.kernels, mixed(traits.draws, static_cast<std::uint64_t>(DrawsFor::kernels))},
+               .rates = rates,
+               .short_ways = rates != nullptr}),
       end_(end_of_life(program, traits.dead_from)) {}
 
 HostStop Rank::host_stop() const {
@@ -43,7 +45,7 @@ HostStop Rank::host_stop() const {
   return end_ < program_.actions.size() ? HostStop::dead : HostStop::program_end;
 }
 
-bool Rank::still_blocked() const {
+[[gnu::always_inline]] inline bool Rank::still_blocked() const {
   switch (blocked_) {
     case Blocked::queue:
       return engine_.unfinished(program_.table.op(OpId{issued_}).stream) >= machine_.launch_queue;
@@ -58,7 +60,7 @@ bool Rank::still_blocked() const {
 }
 
 /// What blocked the host is over: it goes on when the GPU came to it, or where it was if that is later.
-void Rank::go_on() {
+[[gnu::always_inline]] inline void Rank::go_on() {
   const Blocked why = blocked_;
   blocked_ = Blocked::no;
   if (why != Blocked::queue) ++action_;
@@ -67,15 +69,20 @@ void Rank::go_on() {
   if (why != Blocked::queue) host_now_ += machine_.latencies.synchronize;
 }
 
-void Rank::act() {
+[[gnu::always_inline]] inline void Rank::act() {
   using Kind = HostProgram::Action::Kind;
   const HostProgram::Action& action = program_.actions[action_];
   switch (action.kind) {
-    case Kind::work: {
-      double factor = host_scale_;
-      if (host_draws_.any() && action.ns > 0) factor *= host_draws_.factor(action_);
-      host_now_ += factor == 1 ? Nanoseconds{action.ns} : Nanoseconds{action.ns}.scaled(factor);
-      ++action_;
+    case Kind::work: {  // all of it that lies before the GPU's next instant: nothing else happens meanwhile
+      const HostProgram::Action* const actions = program_.actions.data();
+      const Nanoseconds until = engine_.next();
+      do {
+        const std::int64_t ns = actions[action_].ns;
+        double factor = host_scale_;
+        if (host_draws_.any() && ns > 0) factor *= host_draws_.factor(action_);
+        host_now_ += factor == 1 ? Nanoseconds{ns} : Nanoseconds{ns}.scaled(factor);
+        ++action_;
+      } while (action_ < end_ && actions[action_].kind == Kind::work && host_now_ < until);
       return;
     }
     case Kind::issue:

@@ -26,9 +26,10 @@ enum class HostStop : std::uint8_t {
 class Rank {
  public:
   /// All references must outlive it. `host_scale`: of the job; the rank's own factor comes on top. Of `jitter` what is
-  /// drawn for ops and host work. The launch queue is the machine's.
+  /// drawn for ops and host work. The launch queue is the machine's. `rates`: of the program's table; null: no short
+  /// ways (EngineOptions::short_ways).
   Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale,
-       const Jitter& jitter);
+       const Jitter& jitter, RateTable* rates);
 
   /// Goes on until a collective has something to tell (engine().meetings()), or nothing is left to do.
   void run();
