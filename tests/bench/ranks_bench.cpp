@@ -1,4 +1,5 @@
-// Speed of a job of many ranks: rank-ops a second, folded and each rank unlike the others; trials a second.
+// Speed of a job of many ranks: rank-ops a second, folded and each rank unlike the others, by the engine's short ways
+// and by its long one; trials a second.
 #include <benchmark/benchmark.h>
 
 #include "core/models/generate.hpp"
@@ -9,8 +10,8 @@
 namespace foreshard::sim {
 namespace {
 
-HostProgram program_of(const Settings& settings, const MachineProfile& machine) {
-  const Workload workload = generate(*preset("llama-1b"), settings, machine.host_calls, machine.gpu(), true).value();
+HostProgram program_of(const Settings& settings, const MachineProfile& machine, const char* model = "llama-1b") {
+  const Workload workload = generate(*preset(model), settings, machine.host_calls, machine.gpu(), true).value();
   DeviceLog log;
   Run ignored;
   SimulationRequest request;
@@ -50,6 +51,30 @@ void ranks(benchmark::State& state, bool unlike) {
 }
 BENCHMARK_CAPTURE(ranks, alike, false)->Arg(8)->Arg(16384)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(ranks, unlike, true)->Arg(8)->Arg(512)->Unit(benchmark::kMillisecond);
+
+/// The ranks of docs/performance.md: a deep model, each GPU a little slower than the one before. `short_ways`: as
+/// JobRequest has it, so that one run says what they are worth.
+void deep(benchmark::State& state, bool short_ways) {
+  Settings settings = settings_of(state);
+  settings.batch = 1;
+  settings.seq = 4096;
+  settings.checkpoint = Checkpoint::blocks;
+  const MachineProfile machine = *builtin_profile("h200");
+  const HostProgram program = program_of(settings, machine, "llama3-405b");
+  JobRequest request;
+  request.programs = {&program};
+  request.short_ways = short_ways;
+  request.ranks.resize(static_cast<std::size_t>(state.range(0)));
+  for (std::size_t i = 0; i < request.ranks.size(); ++i) request.ranks[i].kernels = 1 + 1e-5 * static_cast<double>(i);
+  std::int64_t ops = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(simulate_job(machine, request));
+    ops += static_cast<std::int64_t>(program.table.ops().size() * request.ranks.size());
+  }
+  state.SetItemsProcessed(ops);
+}
+BENCHMARK_CAPTURE(deep, short_ways, true)->Arg(128)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(deep, long_way, false)->Arg(128)->Unit(benchmark::kMillisecond);
 
 /// On one thread, each of two steps.
 void trials(benchmark::State& state) {
