@@ -10,6 +10,14 @@ if(TARGET foreshard-gpu)
   install(TARGETS foreshard-gpu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gpu OPTIONAL)
 endif()
 
+# A program is built with the RUNPATH that it is installed with. CMake would give it another and end that with colons, to
+# have room for a longer one: the loader reads an empty entry as the folder that the program is started in, and would take
+# a library from there, whoever has put it there.
+set_target_properties(foreshard PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
+if(TARGET foreshard-gpu)
+  set_target_properties(foreshard-gpu PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON)
+endif()
+
 # Debian and Ubuntu ship simdjson as a shared library alone: it goes beside the program, wherever that is put.
 if(NOT FORESHARD_STATIC_DEPENDENCIES STREQUAL "OFF")
   get_target_property(kind simdjson::simdjson TYPE)
