@@ -4,8 +4,10 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS foreshard RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
-        COMPONENT program)
+include(sbom)
+foreshard_sbom(${PROJECT_BINARY_DIR}/foreshard.spdx.json)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE ${PROJECT_SOURCE_DIR}/README.md
+              ${PROJECT_BINARY_DIR}/foreshard.spdx.json DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 if(TARGET foreshard-gpu)
   install(TARGETS foreshard-gpu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gpu OPTIONAL)
 endif()

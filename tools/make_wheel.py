@@ -59,7 +59,9 @@ def glibc_of(files: list[Path]) -> int:
 def stage(prefix: Path, folder: Path) -> list[Path]:
     """Puts package and program into `folder`. Returns the program's files."""
     shutil.copytree(PACKAGE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "program"))
-    shutil.copy(REPOSITORY / "LICENSE", folder)
+    for file in ("LICENSE", "NOTICE"):
+        shutil.copy(REPOSITORY / file, folder)
+    shutil.copy(prefix / "share/doc/foreshard/foreshard.spdx.json", folder / "foreshard")
     program = folder / "foreshard/program"
     for part in PARTS:
         source, target = prefix / part, program / part

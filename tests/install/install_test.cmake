@@ -17,6 +17,7 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 foreach(file bin/foreshard share/man/man1/foreshard.1 share/man/man1/foreshard-plan.1
              share/bash-completion/completions/foreshard share/zsh/site-functions/_foreshard
              share/fish/vendor_completions.d/foreshard.fish share/doc/foreshard/LICENSE
+             share/doc/foreshard/NOTICE share/doc/foreshard/foreshard.spdx.json
              include/foreshard/core/base/error.hpp)
   if(NOT EXISTS ${prefix}/${file})
     message(FATAL_ERROR "${file} was not installed")

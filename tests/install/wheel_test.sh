@@ -34,4 +34,7 @@ packed=$(python -c 'import foreshard; print(foreshard.__version__)')
 [ "$(command -v foreshard)" = "$out/environment/bin/foreshard" ]
 python -m foreshard plan mlp --gpus 4 --quiet -o run.db >/dev/null
 python -c 'import foreshard; print(foreshard.open("run.db").execute("SELECT kind FROM run").fetchone()["kind"])'
+for file in NOTICE foreshard.spdx.json; do
+  [ -n "$(find environment -name "$file")" ] || { echo "the wheel has no $file"; exit 1; }
+done
 ls wheel
