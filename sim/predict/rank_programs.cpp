@@ -85,6 +85,7 @@ class ProgramsOfRanks {
     out_.machine.links.slow_links = differences.slow_links;
     if (out_.links_differ()) FORESHARD_TRY(price_links());
     for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(let_die(difference));
+    FORESHARD_TRY(check_one_lives());
     return std::move(out_);
   }
 
@@ -96,12 +97,19 @@ class ProgramsOfRanks {
     const std::size_t steps = out_.programs[traits.program].log->step_ends.size();
     traits.dead_from = difference.dead_from == kDiesInReportedStep ? static_cast<std::uint32_t>(steady_step(steps))
                                                                    : difference.dead_from;
-    if (out_.traits.size() < 2)
-      return fail(ErrorKind::usage, "a job of one rank ends with it: nobody waits", "--dead-rank");
     if (traits.dead_from >= steps)
       return fail(ErrorKind::usage, fmt::format("steps 0 to {} are planned, not step {}", steps - 1, traits.dead_from),
                   "--dead-rank", "later steps are like the last but one");
     return {};
+  }
+
+  /// A death is told by who waits for it.
+  Result<void> check_one_lives() const {
+    if (std::any_of(out_.traits.begin(), out_.traits.end(),
+                    [](const RankTraits& traits) { return traits.dead_from == kNeverDies; }))
+      return {};
+    return fail(ErrorKind::usage, "a job ends with its last rank: nobody waits", "--dead-rank",
+                "leave out one rank of it at least");
   }
 
   Result<void> check_links(const Differences& differences) const {

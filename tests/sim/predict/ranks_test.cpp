@@ -124,13 +124,19 @@ TEST_CASE("a rank that dies hangs its job: who waits for whom, and when PyTorch 
         "was simulated\n");
 }
 
-TEST_CASE("a step that is not planned, and a job of one rank, have no death") {
+TEST_CASE("a step that is not planned, and a job of which no rank lives, have no death") {
   Plan plan = plan_of(2);
   plan.request.differences.ranks = {{.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = 4}};
   CHECK(plan.predict().error().what == "steps 0 to 3 are planned, not step 4");
   Plan alone = plan_of(1);
   alone.request.differences.ranks = {{.rank = 0, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = 1}};
-  CHECK(alone.predict().error().what == "a job of one rank ends with it: nobody waits");
+  CHECK(alone.predict().error().what == "a job ends with its last rank: nobody waits");
+  for (const std::uint32_t step : {1U, 2U}) {
+    Plan all = plan_of(2);
+    all.request.differences.ranks = {{.rank = 0, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = 1},
+                                     {.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = step}};
+    CHECK(all.predict().error().what == "a job ends with its last rank: nobody waits");
+  }
 }
 
 TEST_CASE("ranks are listed as runs of numbers") {
