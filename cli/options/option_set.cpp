@@ -4,9 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <stdexcept>
+#include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "cli/options/options.hpp"
@@ -103,9 +108,45 @@ OptionSet::OptionSet(const std::string& description, const std::string& program)
 
 OptionSet::~OptionSet() = default;
 
+/// What is wrong with a number, empty where nothing is. CLI11 2.1 takes -1 and what is too large for the largest of 64
+/// bits, 010 for eight, and nothing for no value.
+template <class Number>
+static std::string wrong_number(const std::string& text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if constexpr (std::is_floating_point_v<Number>) {
+    return whole && std::isfinite(number) ? std::string() : fmt::format("'{}' is no number", text);
+  } else {
+    using Limits = std::numeric_limits<Number>;
+    return whole ? std::string()
+                 : fmt::format("'{}' is no whole number from {} to {}", text, Limits::min(), Limits::max());
+  }
+}
+
+/// Of a text that is empty where its option was not given: an unset variable of a shell would pass for its default.
+static std::string wrong_text(const std::string& text) {
+  return text.empty() ? "has an empty value" : "";
+}
+
+template <class Value>
+struct NumberIn {
+  using Type = Value;
+};
+template <class Value>
+struct NumberIn<std::optional<Value>> {
+  using Type = Value;
+};
+
 template <class Value>
 Option OptionSet::bind(const std::string& names, Value& value, const std::string& help) {
-  return {*this, *parts_->app.add_option(names, value, help)};
+  CLI::Option* option = parts_->app.add_option(names, value, help);
+  using Number = typename NumberIn<Value>::Type;
+  if constexpr (std::is_arithmetic_v<Number>)
+    option->check(std::function<std::string(const std::string&)>(wrong_number<Number>));
+  if constexpr (std::is_same_v<Value, std::string>)
+    option->check(std::function<std::string(const std::string&)>(wrong_text));
+  return {*this, *option};
 }
 
 Option OptionSet::add_option(const std::string& names, std::string& value, const std::string& help) {

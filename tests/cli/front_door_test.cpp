@@ -53,6 +53,24 @@ TEST_CASE("what CLI11 refuses is wrong usage too: its own exit codes never leave
   CHECK(run_cli({"query", "a", "SELECT 1", "--json", "--csv"}).status == 2);
 }
 
+TEST_CASE("numbers are decimal and within their type, and nothing is no value") {
+  const auto said = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"plan", "mlp", "--gpus", "2", "--jitter", "kernels=normal:1%"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Answer answer = run_cli(words);
+    CHECK(answer.status == 2);
+    return answer.err.substr(0, answer.err.find('\n'));
+  };
+  // CLI11 2.1 took each of the first three: for 2^64 - 1, for 8, and for the default.
+  CHECK(said({"--seed", "-1"}) == "error: --seed: '-1' is no whole number from 0 to 18446744073709551615");
+  CHECK(said({"--seed", "18446744073709551616"}) ==
+        "error: --seed: '18446744073709551616' is no whole number from 0 to 18446744073709551615");
+  CHECK(said({"--seed", "0x10"}) == "error: --seed: '0x10' is no whole number from 0 to 18446744073709551615");
+  CHECK(said({"--trials", ""}) == "error: --trials: '' is no whole number from 0 to 4294967295");
+  CHECK(said({"--machine", ""}) == "error: --machine: has an empty value");
+  CHECK(said({"--fabric", ""}) == "error: --fabric: has an empty value");
+}
+
 TEST_CASE("files that are not there are wrong input, with their name") {
   const Answer answer = run_cli({"query", "/nonexistent/run.db", "SELECT 1"});
   CHECK(answer.status == 3);
