@@ -193,6 +193,15 @@ Nanoseconds end_of(const PhaseRecord& phase, const Side& side) {
   return open ? side.steps.back().end : phase.end;
 }
 
+std::vector<const DeviceOpRecord*> compute_ops_by_issue(const Run& run) {
+  std::vector<const DeviceOpRecord*> out;
+  for (const DeviceOpRecord& op : run.device_ops)
+    if (op.stream == kComputeStream) out.push_back(&op);
+  std::stable_sort(out.begin(), out.end(),
+                   [](const DeviceOpRecord* a, const DeviceOpRecord* b) { return a->issue < b->issue; });
+  return out;
+}
+
 bool shown(const Stretch& stretch, const Window& window) {
   return stretch.end > window.from && stretch.start < window.to && stretch.end > stretch.start;
 }
@@ -215,19 +224,24 @@ std::vector<Stretch> host_phases(const Run& run, const Side& side, const Window&
 }
 
 std::vector<Stretch> device_phases(const Run& run, const Side& side, const Window& window) {
+  const std::vector<const DeviceOpRecord*> ops = compute_ops_by_issue(run);
+  const auto from = [&](Nanoseconds time) {
+    return std::partition_point(ops.begin(), ops.end(), [&](const DeviceOpRecord* op) { return op->issue < time; });
+  };
   std::vector<Stretch> out;
   for (const PhaseRecord& phase : run.phases) {
     if (phase.recording != side.recording) continue;
-    std::optional<Stretch> stretch;
-    for (const DeviceOpRecord& op : run.device_ops) {
-      if (op.stream != kComputeStream || op.issue < phase.start || op.issue >= end_of(phase, side)) continue;
-      if (!stretch)
-        stretch = {phase.name, op.start - side.origin, op.end - side.origin,
-                   phase.start < side.first || phase.start > side.last, phase.step};
-      stretch->start = std::min(stretch->start, op.start - side.origin);
-      stretch->end = std::max(stretch->end, op.end - side.origin);
+    const auto first = from(phase.start), last = from(end_of(phase, side));
+    if (first >= last) continue;
+    Stretch stretch{phase.name, (*first)->start, (*first)->end, phase.start < side.first || phase.start > side.last,
+                    phase.step};
+    for (auto op = first; op != last; ++op) {
+      stretch.start = std::min(stretch.start, (*op)->start);
+      stretch.end = std::max(stretch.end, (*op)->end);
     }
-    if (stretch && shown(*stretch, window)) out.push_back(std::move(*stretch));
+    stretch.start = stretch.start - side.origin;
+    stretch.end = stretch.end - side.origin;
+    if (shown(stretch, window)) out.push_back(std::move(stretch));
   }
   return out;
 }

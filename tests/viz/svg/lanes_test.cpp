@@ -3,6 +3,7 @@
 #include "viz/scene/lanes.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/growth.hpp"
 #include "tests/viz/svg/drawn_runs.hpp"
 
 using namespace foreshard;
@@ -23,7 +24,56 @@ std::uint64_t counted(const Lane& lane) {
   return count;
 }
 
+/// `steps` steps of one phase of 10 us, each of which issues four ops to the compute stream, the last of them first,
+/// and one to another; ops run 100 us after they were issued, for 5 us.
+Run run_of_phases(unsigned steps) {
+  Run run;
+  for (unsigned step = 0; step < steps; ++step) {
+    const Nanoseconds begin = us(10 * step);
+    run.phases.push_back({static_cast<std::int32_t>(step), Recording::run, "forward", begin, begin + us(10)});
+    for (const unsigned at : {6U, 0U, 2U, 4U, 8U}) {
+      DeviceOpRecord op;
+      op.stream = at == 8 ? StreamId{1} : kComputeStream;
+      op.issue = begin + us(at);
+      op.start = op.issue + us(100);
+      op.end = op.start + us(5);
+      run.device_ops.push_back(op);
+    }
+  }
+  return run;
+}
+
+std::vector<Stretch> phases_of(const Run& run) {
+  Window all;
+  all.from = {INT64_MIN};
+  all.to = {INT64_MAX};
+  Side side;
+  side.origin = us(3);
+  side.last = us(15);
+  return device_phases(run, side, all);
+}
+
 }  // namespace
+
+TEST_CASE("a phase on the device is from the first start to the last end of what it issued to the compute stream") {
+  Run run = run_of_phases(3);
+  run.phases.push_back({3, Recording::run, "backward", us(30), us(40)});  // issues nothing
+  const std::vector<Stretch> phases = phases_of(run);
+  REQUIRE(phases.size() == 3);
+  for (unsigned step = 0; step < 3; ++step) {
+    CHECK(phases[step].start == us(97 + 10 * step));
+    CHECK(phases[step].end == us(108 + 10 * step));
+    CHECK(phases[step].other_step == (step == 2));
+  }
+}
+
+TEST_CASE("phases on the device are found in linear time") {
+  const Run few = run_of_phases(500), many = run_of_phases(8000);
+  const double exponent = test::growth_exponent(
+      [&](unsigned steps) { CHECK_FALSE(phases_of(steps == 500 ? few : many).empty()); }, 500, 8000);
+  INFO("exponent " << exponent);
+  CHECK(exponent < test::kLinearWithin);
+}
 
 TEST_CASE("lanes stand in the order of a unit's way, and only where ops are") {
   const auto lanes = lanes_of(small_run(), {}, us(10));
