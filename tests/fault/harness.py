@@ -309,6 +309,11 @@ def figure(options, name, title, cases, function, all_cases=False):
     finish(options, name, title, tally, time.monotonic() - start)
 
 
+def command_of(options, name):
+    """What makes the result again, but for its share and seed."""
+    return f"tests/fault/{name}.py" + (" --full" if getattr(options, "full", False) else "")
+
+
 def finish(options, name, title, tally, seconds):
     """Prints a line for each row, writes the result file, and ends the program: with 1 where a case failed."""
     order = sorted(tally.rows)
@@ -320,7 +325,7 @@ def finish(options, name, title, tally, seconds):
     print(f"{name}: seed {options.seed}, share {options.share:g}, {seconds:.0f} s, {len(tally.failures)} failed",
           flush=True)
     if options.only is None:
-        result = {"figure": name, "title": title, "command": f"tests/fault/{name}.py", "seed": options.seed,
+        result = {"figure": name, "title": title, "command": command_of(options, name), "seed": options.seed,
                   "share": options.share, "seconds": round(seconds, 1), "machine": machine(),
                   "date": datetime.date.today().isoformat(), "sanitizer": SANITIZED,
                   "rows": [{"what": row, "classes": tally.rows[row], "measures": tally.measures.get(row, {})}
