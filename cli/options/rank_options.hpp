@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/options/link_options.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/planning.hpp"
 #include "core/base/error.hpp"
@@ -32,8 +33,7 @@ class RankOptions {
  private:
   std::vector<std::string> slow_gpu_;
   std::vector<std::string> slow_host_;
-  std::vector<std::string> slow_adapter_;
-  std::vector<std::string> slow_link_;
+  LinkOptions links_;
   std::vector<std::string> source_;
   std::vector<std::string> dead_;
   std::optional<std::string> jitter_;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/fsdp/recorded_streams.hpp"
+#include "core/settings/mesh_groups.hpp"
 
 namespace foreshard {
 
@@ -31,28 +33,19 @@ StepStreams::StepStreams(const Workload& workload, const Settings& settings, con
     streams_[i] = device_.create_stream(options[i]);
     recorder_.add_stream(streams_[i], options[i]);
   }
-  const std::uint32_t ranks = settings_.shard_ranks();
-  const std::uint32_t per_node =
-      std::max(1U, settings_.gpus / settings_.tensor_parallel);  // of a mesh's outer dimensions
-  const std::uint32_t shard_stride = node_stride(settings_.tensor_parallel);
-  shard_ =
-      device_.create_communicator({"shard", ranks, std::min(ranks, per_node),
-                                   mesh_.members(CommunicatorRole::shard, kRootUnit), shard_stride, settings_.nodes});
+  const auto create = [&](CommunicatorOptions group, CommunicatorRole role) {
+    group.members = mesh_.members(role, kRootUnit);
+    return device_.create_communicator(group);
+  };
+  shard_ = create(shard_group(settings_), CommunicatorRole::shard);
   // FSDPModule.set_separate_reduce_scatter_group (2.13): new_group of the same ranks.
   reduce_scatter_ = shard_;
-  if (settings_.separate_reduce_scatter_group)
-    reduce_scatter_ = device_.create_communicator({"reduce-scatter", ranks, std::min(ranks, per_node),
-                                                   mesh_.members(CommunicatorRole::reduce_scatter, kRootUnit),
-                                                   shard_stride, settings_.nodes});
-  if (settings_.replicate > 1)
-    replicate_ = device_.create_communicator({"replicate", settings_.replicate,
-                                              std::min(settings_.replicate, std::max(1U, per_node / ranks)),
-                                              mesh_.members(CommunicatorRole::replicate, kRootUnit),
-                                              node_stride(ranks * settings_.tensor_parallel), settings_.nodes});
-}
-
-std::uint32_t StepStreams::node_stride(std::uint32_t rank_stride) const {
-  return std::max(1U, rank_stride / settings_.gpus);
+  if (settings_.separate_reduce_scatter_group) {
+    CommunicatorOptions own = shard_group(settings_);
+    own.name = "reduce-scatter";
+    reduce_scatter_ = create(std::move(own), CommunicatorRole::reduce_scatter);
+  }
+  if (settings_.replicate > 1) replicate_ = create(replicate_group(settings_), CommunicatorRole::replicate);
 }
 
 StreamId StepStreams::user(std::uint8_t index, const std::string& name) {
@@ -74,7 +67,8 @@ CommunicatorId StepStreams::process_group(std::uint32_t index) {
     const ProcessGroup group = on_mesh(workload_.process_groups[index], workload_.settings, settings_);
     if (group.of_shards && group.ranks == settings_.shard_ranks()) return own = shard_;
     CommunicatorOptions options{
-        group.name, group.ranks, group.ranks_per_node(settings_.gpus), {}, node_stride(group.stride), settings_.nodes};
+        group.name,     group.ranks, group.ranks_per_node(settings_.gpus), {}, node_stride(settings_, group.stride),
+        settings_.nodes};
     const std::uint32_t first = mesh_.rank() - mesh_.rank() / group.stride % group.ranks * group.stride;
     for (std::uint32_t i = 0; i < group.ranks; ++i) options.members.push_back(first + i * group.stride);
     own = device_.create_communicator(options);
@@ -90,9 +84,8 @@ CommunicatorId StepStreams::communicator(CommunicatorRole role, UnitId unit) {
   if (!own.valid()) {
     const std::uint32_t ranks = mesh_.ranks(role, unit);
     own = device_.create_communicator({fmt::format("post-forward {}", workload_.units[unit.value].name), ranks,
-                                       std::min(ranks, std::max(1U, settings_.gpus / settings_.tensor_parallel)),
-                                       mesh_.members(role, unit), node_stride(settings_.tensor_parallel),
-                                       settings_.nodes});
+                                       std::min(ranks, outer_ranks_per_node(settings_)), mesh_.members(role, unit),
+                                       node_stride(settings_, settings_.tensor_parallel), settings_.nodes});
   }
   return own;
 }

@@ -27,9 +27,6 @@ class StepStreams {
   [[nodiscard]] CommunicatorId communicator(CommunicatorRole role, UnitId unit);
 
  private:
-  /// Nodes between neighbours of a group whose global ranks are `rank_stride` apart.
-  [[nodiscard]] std::uint32_t node_stride(std::uint32_t rank_stride) const;
-
   const Workload& workload_;
   const Settings& settings_;
   const RankMesh& mesh_;

@@ -9,6 +9,7 @@
 #include "core/fsdp/fsdp_rules.hpp"
 #include "core/kernel/own_kernels.hpp"
 #include "sim/compute/measured.hpp"
+#include "sim/machine/node_note.hpp"
 #include "sim/predict/machine_use.hpp"
 
 namespace foreshard::sim {
@@ -187,12 +188,9 @@ void judge_machine(const Workload& recorded, const Workload& adapted, const Mach
       elsewhere = true;
       p.warnings.push_back(std::move(text));
     }
-  if (settings.gpus > machine.links.gpus) {
+  if (const std::string note = node_note(machine, settings.gpus); !note.empty()) {
     elsewhere = true;
-    estimate(fmt::format("profile {} has nodes of {} GPUs; {} a node are taken to be one NVLink domain (--nodes for "
-                         "more nodes)",
-                         machine.name, machine.links.gpus, settings.gpus),
-             p);
+    estimate(note, p);
   }
   const bool recorded_so = !from_model(recorded) && recorded.settings.separate_reduce_scatter_group;
   if (settings.separate_reduce_scatter_group && settings.shard_ranks() > 1 && !recorded_so) {

@@ -7,7 +7,7 @@
 
 #include "core/run/steady_step.hpp"
 #include "sim/engine/strided_groups.hpp"
-#include "sim/network/fabric.hpp"
+#include "sim/network/slow_links.hpp"
 #include "sim/predict/predict.hpp"
 
 namespace foreshard::sim {
@@ -68,7 +68,8 @@ class ProgramsOfRanks {
   Result<RankPrograms> make(const Differences& differences) {
     out_.traits.resize(settings_.world());
     for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(take(difference));
-    FORESHARD_TRY(check_links(differences));
+    FORESHARD_TRY(check_slow_links({out_.machine.network, out_.machine.links.gpus, settings_.gpus, settings_.nodes},
+                                   differences.slow_adapters, differences.slow_links));
     for (std::uint32_t i = 0; i < out_.workloads.size(); ++i) {
       auto logged = log_of(*out_.workloads[i], settings_, out_.machine, request_);
       FORESHARD_TRY(logged);
@@ -110,38 +111,6 @@ class ProgramsOfRanks {
       return {};
     return fail(ErrorKind::usage, "a job ends with its last rank: nobody waits", "--dead-rank",
                 "leave out one rank of it at least");
-  }
-
-  Result<void> check_links(const Differences& differences) const {
-    for (const SlowAdapter& slow : differences.slow_adapters) {
-      if (settings_.nodes < 2)
-        return fail(ErrorKind::usage, "nothing of a job on one node goes over an adapter", "--slow-adapter",
-                    "a slow NVLink is --slow-link");
-      if (slow.node >= settings_.nodes || slow.adapter >= out_.machine.network.nics)
-        return fail(ErrorKind::usage,
-                    fmt::format("there is no adapter {}.{}: nodes 0 to {} have adapters 0 to {}", slow.node,
-                                slow.adapter, settings_.nodes - 1, out_.machine.network.nics - 1),
-                    "--slow-adapter", "as in 1.3=5.8: node 1, adapter 3");
-      if (!is_used(slow.adapter))
-        return fail(ErrorKind::usage,
-                    fmt::format("no GPU of the job uses adapter {}: {} GPUs a node keep to the nearest of {}",
-                                slow.adapter, settings_.gpus, out_.machine.network.nics),
-                    "--slow-adapter");
-    }
-    for (const SlowLink& slow : differences.slow_links) FORESHARD_TRY(check_rank(slow.rank, "--slow-link"));
-    return {};
-  }
-
-  Result<void> check_rank(std::uint32_t rank, const char* option) const {
-    if (rank < out_.traits.size()) return {};
-    return fail(ErrorKind::usage, fmt::format("there is no rank {} in a job of {}", rank, out_.traits.size()), option,
-                fmt::format("ranks are numbered from 0 to {}", out_.traits.size() - 1));
-  }
-
-  [[nodiscard]] bool is_used(std::uint32_t adapter) const {
-    for (std::uint32_t rail = 0; rail < settings_.gpus; ++rail)
-      if (adapter_of(out_.machine.network, out_.machine.links.gpus, rail) == adapter) return true;
-    return false;
   }
 
   /// Ranks whose groups have other links than others' run another program: the same calls at other prices.
@@ -194,7 +163,7 @@ class ProgramsOfRanks {
   }
 
   Result<void> take(const RankDifference& difference) {
-    FORESHARD_TRY(check_rank(difference.rank, ""));
+    FORESHARD_TRY(check_rank(difference.rank, static_cast<std::uint32_t>(out_.traits.size()), ""));
     RankTraits& traits = out_.traits[difference.rank];
     traits.kernels *= difference.kernels;
     traits.host *= difference.host;

@@ -1,0 +1,47 @@
+// Adapters and NVLinks that are slower than the others, as options of `plan` and `collectives`; and how an option says
+// something of one rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/options/option_set.hpp"
+#include "core/base/error.hpp"
+#include "sim/machine/links.hpp"
+
+namespace foreshard::cli {
+
+/// In the order given; whether the job has them, check_slow_links() (sim/network/slow_links.hpp) says.
+struct UnlikeLinks {
+  std::vector<sim::SlowAdapter> slow_adapters;
+  std::vector<sim::SlowLink> slow_links;
+};
+
+class LinkOptions {
+ public:
+  /// Adds --slow-adapter and --slow-link. `this` must outlive the parsing.
+  void add_to(OptionSet& set);
+  /// Errors (usage): what is no adapter, rank or factor from 1 to 100, and one that is given twice.
+  [[nodiscard]] Result<UnlikeLinks> read() const;
+
+ private:
+  std::vector<std::string> slow_adapter_;
+  std::vector<std::string> slow_link_;
+};
+
+/// "RANK=VALUE".
+struct OfRank {
+  std::uint32_t rank = 0;
+  std::string value;
+};
+[[nodiscard]] Result<OfRank> parse_of_rank(std::string_view option, const std::string& text);
+
+/// A factor on times, from a hundredth to a hundred: beyond that it is a typing error, or a rank that is lost.
+[[nodiscard]] Result<double> parse_time_factor(std::string_view option, const std::string& text);
+
+/// Refuses (usage) where something is there already.
+[[nodiscard]] Result<void> said_once(std::string_view option, std::uint32_t rank, bool is_there);
+
+}  // namespace foreshard::cli
