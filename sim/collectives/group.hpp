@@ -11,6 +11,7 @@
 #include <string>
 
 #include "sim/collectives/collective_cost.hpp"
+#include "sim/machine/longest_op.hpp"
 
 namespace foreshard::sim {
 
@@ -66,6 +67,10 @@ struct Estimate {
   std::string path;
   NodePattern pattern = NodePattern::ring;  ///< of `network`
 };
+
+[[nodiscard]] inline Nanoseconds time_of_us(double us) {
+  return op_time(us * 1e3);
+}
 
 /// Microseconds of `bytes` at `gb_s`.
 [[nodiscard]] inline double transfer_us(double bytes, double gb_s) {

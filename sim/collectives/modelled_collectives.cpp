@@ -15,7 +15,6 @@
 #include "sim/collectives/pull_reduce.hpp"
 #include "sim/collectives/ring.hpp"
 #include "sim/collectives/symmetric.hpp"
-#include "sim/machine/longest_op.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -99,10 +98,6 @@ Bytes whole(double bytes) {
   return static_cast<Bytes>(std::llround(std::clamp(bytes, 0.0, kMax)));
 }
 
-Nanoseconds from_us(double us) {
-  return op_time(us * 1e3);
-}
-
 /// Registration is said where it changes nothing, too: people turn it on and look for an effect.
 std::string registered_note(const CollectiveRequest& request, const Group& group) {
   if (request.transport != Transport::nccl_registered) return {};
@@ -130,8 +125,8 @@ CollectivePrice ModelledCollectives::price_on(const MachineProfile& machine, con
   Estimate cost = mechanism_of(taken.transport).estimate(machine, group);
   const TableCorrection::Correction measured = correction_.correction(request, taken.transport);
   CollectivePrice price;
-  price.time = from_us(cost.us * measured.factor);
-  price.period = std::max(price.time, from_us(measured.issue_us + cost.host_us));
+  price.time = time_of_us(cost.us * measured.factor);
+  price.period = std::max(price.time, time_of_us(measured.issue_us + cost.host_us));
   price.uses = cost.uses;
   price.sms = cost.sms;
   price.hbm_bytes = whole(cost.hbm);
@@ -140,7 +135,7 @@ CollectivePrice ModelledCollectives::price_on(const MachineProfile& machine, con
   price.pattern = cost.pattern;
   price.copied_bytes = whole(cost.copied);
   price.temporary_bytes = whole(cost.temporary);
-  price.host = from_us(cost.host_us);
+  price.host = time_of_us(cost.host_us);
   price.path = std::move(cost.path);
   price.path += taken.why.empty() ? registered_note(request, group) : ": " + taken.why;
   price.why_not_asked = taken.why;
@@ -153,11 +148,11 @@ FirstUse ModelledCollectives::first_use(const CollectiveRequest& request) const 
   if (request.ranks <= 1) return {};
   const NcclConstants& nccl = profile_.nccl;
   FirstUse out;
-  out.communicator = from_us(nccl.communicator_init + nccl.communicator_init_rank * request.ranks);
+  out.communicator = time_of_us(nccl.communicator_init + nccl.communicator_init_rank * request.ranks);
   out.why = mechanism_of(choose(request, group_of(request)).transport).registration;
   if (out.why.empty()) return out;
   const double gib = static_cast<double>(request.bytes) / static_cast<double>(kGiB);
-  out.registration = from_us(nccl.window_register + nccl.window_register_gib * gib);
+  out.registration = time_of_us(nccl.window_register + nccl.window_register_gib * gib);
   return out;
 }
 

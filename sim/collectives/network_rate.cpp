@@ -1,6 +1,8 @@
 #include "sim/collectives/network_rate.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "sim/network/max_min.hpp"
@@ -90,6 +92,41 @@ NetworkRate network_rate(const MachineProfile& machine, const Group& group, Node
   for (const std::uint32_t rail : rails_of(machine, group))
     out = slower(out, of_group(machine, group, on_rail(machine, group, pattern, rail)));
   return out;
+}
+
+std::vector<RingHopRate> ring_hop_rates(const MachineProfile& machine, const Group& group, std::uint32_t rail) {
+  struct Step {
+    std::vector<std::uint32_t> links;
+    std::uint32_t levels = 0;
+  };
+  const std::vector<Placement> groups = side_by_side(group);
+  const Fabric fabric(machine.network, machine.links.gpus, groups.back().node(groups.back().count - 1) + 1, rail);
+  std::vector<std::vector<Step>> steps(groups.size());
+  std::vector<std::uint32_t> load(fabric.links().size());
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (std::uint32_t i = 0; i < groups[g].count; ++i) {
+      const std::uint32_t from = groups[g].node(i), to = groups[g].node((i + 1) % groups[g].count);
+      Step step{{fabric.adapter_out(from), fabric.adapter_in(to)}};
+      step.levels = fabric.route(from, to, step.links);
+      for (const std::uint32_t link : step.links) ++load[link];
+      steps[g].push_back(std::move(step));
+    }
+  std::vector<RingHopRate> slowest;
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::vector<Step>& of_group : steps) {
+    std::vector<RingHopRate> rates;
+    for (const Step& step : of_group) {
+      RingHopRate hop{1, static_cast<double>(step.levels)};
+      for (const std::uint32_t link : step.links)
+        hop.rate = std::min(hop.rate, fabric.links()[link].capacity / load[link]);
+      rates.push_back(hop);
+    }
+    const double rate = std::min_element(rates.begin(), rates.end())->rate;
+    if (rate >= least) continue;
+    least = rate;
+    slowest = std::move(rates);
+  }
+  return slowest;
 }
 
 double link_slowdown(const MachineProfile& machine, const CollectiveRequest& request) {

@@ -31,6 +31,17 @@ struct NetworkRate {
 /// Of the group at `Group::first_rank`, or of the slowest one. On one node: the default.
 [[nodiscard]] NetworkRate network_rate(const MachineProfile& machine, const Group& group, NodePattern pattern);
 
+/// One step of a ring from a member's node to the next one's.
+struct RingHopRate {
+  double rate = 1;    ///< of rail_bandwidth(): what its fullest link leaves each of the steps that cross it
+  double levels = 0;  ///< of switches that it leaves
+  auto operator<=>(const RingHopRate&) const = default;
+};
+
+/// Of the group with the slowest step of those side by side, by member node; on `rail`. Of several nodes.
+[[nodiscard]] std::vector<RingHopRate> ring_hop_rates(const MachineProfile& machine, const Group& group,
+                                                      std::uint32_t rail);
+
 /// By what the NVLink of the group's slowest member is slower (Links::slow_links); of any group, where none is named.
 [[nodiscard]] double link_slowdown(const MachineProfile& machine, const CollectiveRequest& request);
 

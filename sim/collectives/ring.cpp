@@ -54,16 +54,21 @@ double with_protocol(const MachineProfile& machine, const Group& group, Protocol
   return simple;
 }
 
+/// Beside others that cross nodes a step inside one takes the host_overhead at least.
+RingHopLatency hop_latency(const MachineProfile& machine, const Group& group, Protocol protocol) {
+  const Network& network = machine.network;
+  const double overhead = group.one_node() ? 0 : network.host_overhead * (protocol == Protocol::simple ? 3 : 1);
+  return {std::max(of(machine.links.hop, protocol), overhead), of(network.hop, protocol)};
+}
+
 /// Microseconds before the last byte could arrive if bytes were free.
 double latency(const MachineProfile& machine, const Group& group, Protocol protocol) {
   const double twice = group.kind == CollectiveKind::all_reduce ? 2 : 1;
   const double between = twice * (group.nodes - 1);
   const double inside = twice * (group.ranks - 1) - between;
-  const Network& network = machine.network;
-  const double overhead = group.one_node() ? 0 : network.host_overhead * (protocol == Protocol::simple ? 3 : 1);
-  return of(machine.nccl.base, protocol) + inside * std::max(of(machine.links.hop, protocol), overhead) +
-         between * of(network.hop, protocol) +
-         twice * network_rate(machine, group, NodePattern::ring).levels * network.level_latency;
+  const RingHopLatency hop = hop_latency(machine, group, protocol);
+  return of(machine.nccl.base, protocol) + inside * hop.inside + between * hop.between +
+         twice * network_rate(machine, group, NodePattern::ring).levels * machine.network.level_latency;
 }
 
 /// HBM bytes for each byte on the wire: reads of the source and of the receive FIFO, writes to either
@@ -127,6 +132,14 @@ bool offered(const MachineProfile& machine, const Group& group, Protocol protoco
 }
 
 }  // namespace
+
+double ring_bandwidth_inside(const MachineProfile& machine, const Group& group) {
+  return node_bandwidth(machine, group, machine.nccl.channels);
+}
+
+RingHopLatency ring_hop_latency(const MachineProfile& machine, const Group& group) {
+  return hop_latency(machine, group, Protocol::simple);
+}
 
 double ring_channels(double channels, double bytes, double ranks, Protocol protocol) {
   // src/enqueue.cc, getAlgoInfo and src/graph/tuning.cc, ncclMaxThreads: bytes a thread handles at least, times

@@ -19,4 +19,14 @@ enum class Protocol : std::uint8_t { ll = 0, ll128 = 1, simple = 2 };
 /// Channels a ring on one node uses for so many bytes (src/enqueue.cc: one less while bytes are too few for all).
 [[nodiscard]] double ring_channels(double channels, double bytes, double ranks, Protocol protocol);
 
+/// GB/s through one GPU's NVLink in a ring inside its node, by Simple.
+[[nodiscard]] double ring_bandwidth_inside(const MachineProfile& machine, const Group& group);
+
+/// Microseconds that a step takes beside its bytes, by Simple: inside a node, and from node to node on one level.
+struct RingHopLatency {
+  double inside = 0;
+  double between = 0;
+};
+[[nodiscard]] RingHopLatency ring_hop_latency(const MachineProfile& machine, const Group& group);
+
 }  // namespace foreshard::sim

@@ -25,7 +25,7 @@ MessageRing::MessageRing(std::vector<Nanoseconds> hop_times, Way way) : way_(way
 void MessageRing::run(std::uint32_t steps, std::vector<Nanoseconds>& ranks) {
   FORESHARD_CHECK(ranks.size() == times_.size(), "one beginning a hop");
   if (ranks.size() < 2 || steps == 0) return;
-  FORESHARD_CHECK(ranks.size() <= kMost && steps <= kMost - ranks.size(), "more messages than sums can hold");
+  FORESHARD_CHECK(ranks.size() <= kMax && steps <= kMax - ranks.size(), "more messages than sums can hold");
   ends_.resize(ranks.size());
   if (takes_times(steps))
     by_time(steps, ranks);

@@ -42,11 +42,11 @@ class MessageRing {
 
   /// One collective. `ranks`: when each begins, none below 0; afterwards when it has sent and received its last
   /// message, which is when it may begin the communicator's next collective. A ring of one rank sends nothing. At most
-  /// kMost ranks and steps together.
+  /// kMax ranks and steps together.
   void run(std::uint32_t steps, std::vector<Nanoseconds>& ranks);
 
   /// Sums of so many of the longest times fit 63 bits.
-  static constexpr std::uint32_t kMost = 1U << 19;
+  static constexpr std::uint32_t kMax = 1U << 19;
 
  private:
   struct Candidate {
