@@ -32,6 +32,7 @@ struct Verb {
 
 Action add_accuracy(OptionSet& set);
 Action add_calibrate(OptionSet& set);
+Action add_collectives(OptionSet& set);
 Action add_compare(OptionSet& set);
 Action add_explain(OptionSet& set);
 Action add_export(OptionSet& set);

@@ -1,0 +1,146 @@
+#include "cli/reports/collectives_against.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/units.hpp"
+#include "core/device/collective_names.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+/// Below it the host's calls decide (docs/collectives.md, "How a price is made").
+constexpr Bytes kLarge = 16 * kMiB;
+
+struct Errors {
+  std::size_t rows = 0;
+  double sum = 0, worst = 0;  ///< worst with its sign
+
+  void add(double error) {
+    ++rows;
+    sum += std::abs(error);
+    if (std::abs(error) > std::abs(worst)) worst = error;
+  }
+  [[nodiscard]] double mean() const { return rows > 0 ? sum / static_cast<double>(rows) : 0; }
+};
+
+struct Summary {
+  Errors all, large, in_tables;
+};
+
+Summary summary_of(const Against& against) {
+  Summary out;
+  for (const AgainstRow& row : against.rows) {
+    if (row.in_table) {
+      out.in_tables.add(row.error());
+      continue;
+    }
+    out.all.add(row.error());
+    if (row.measured.bytes >= kLarge) out.large.add(row.error());
+  }
+  return out;
+}
+
+std::string errors_words(const Errors& errors) {
+  return fmt::format("mean error {:.1f} %, worst {:+.1f} %", 100 * errors.mean(), 100 * errors.worst);
+}
+
+Json errors_json(const Errors& errors) {
+  if (errors.rows == 0) return nullptr;
+  return {{"rows", errors.rows}, {"mean_error", errors.mean()}, {"worst_error", errors.worst}};
+}
+
+bool has_point(const sim::MachineProfile& machine, const sim::CollectiveSample& sample) {
+  return std::any_of(machine.collectives.begin(), machine.collectives.end(), [&](const sim::CollectiveTable& table) {
+    return table.kind == sample.kind && table.transport == sample.transport && table.ranks == sample.ranks &&
+           table.ranks_per_node == sample.ranks_per_node && table.upcasts == sample.upcasts &&
+           std::any_of(table.points.begin(), table.points.end(),
+                       [&](const sim::CollectiveTable::Point& point) { return point.bytes == sample.bytes; });
+  });
+}
+
+}  // namespace
+
+double AgainstRow::error() const {
+  return predicted.period.us() / measured.us - 1;
+}
+
+Against hold_against(std::string file, const std::vector<sim::CollectiveSample>& samples,
+                     const sim::MachineProfile& machine) {
+  const sim::ModelledCollectives cost(machine);
+  Against out{std::move(file), machine.name, {}};
+  for (const sim::CollectiveSample& sample : samples) {
+    sim::CollectiveRequest request{sample.kind, sample.transport, sample.bytes, sample.ranks, sample.ranks_per_node};
+    request.upcasts = sample.upcasts;
+    out.rows.push_back({sample, cost.price(request), has_point(machine, sample)});
+  }
+  return out;
+}
+
+std::string against_answer(const Against& against) {
+  const Summary summary = summary_of(against);
+  if (summary.all.rows == 0)
+    return fmt::format("all {} rows are points of {}'s tables: nothing is predicted", summary.in_tables.rows,
+                       against.machine);
+  std::string text =
+      fmt::format("{} rows predicted on {}: {}", summary.all.rows, against.machine, errors_words(summary.all));
+  if (summary.large.rows > 0 && summary.large.rows < summary.all.rows)
+    text += fmt::format("; the {} from 16 MiB on: {}", summary.large.rows, errors_words(summary.large));
+  if (summary.in_tables.rows > 0) text += fmt::format("; {} more are points of its tables", summary.in_tables.rows);
+  return text;
+}
+
+void print_against(std::ostream& out, const Against& against) {
+  constexpr auto kRight = Table::Align::right;
+  Table table({{"collective"},
+               {"GPUs", kRight},
+               {"size", kRight},
+               {"measured, us", kRight},
+               {"predicted, us", kRight},
+               {"error", kRight},
+               {"busbw, GB/s", kRight},
+               {""},
+               {"runs as"}});
+  for (const AgainstRow& row : against.rows) {
+    const sim::CollectiveSample& sample = row.measured;
+    table.row({fmt::format("{} {}", name(sample.transport), dashed_name(sample.kind)), std::to_string(sample.ranks),
+               format_bytes(sample.bytes), fmt::format("{:.2f}", sample.us),
+               fmt::format("{:.2f}", row.predicted.period.us()), fmt::format("{:+.1f} %", 100 * row.error()),
+               fmt::format("{:.1f}", sample.bus_gb_per_s()), row.in_table ? "in its tables" : "", row.predicted.path});
+  }
+  out << against_answer(against) << "\n\n";
+  table.print(out);
+}
+
+Json against_json(const Against& against) {
+  const Summary summary = summary_of(against);
+  Json json{{"answer", against_answer(against)},
+            {"machine", against.machine},
+            {"against", against.file},
+            {"predicted", errors_json(summary.all)},
+            {"predicted_from_16_mib", errors_json(summary.large)},
+            {"in_tables", errors_json(summary.in_tables)},
+            {"rows", Json::array()}};
+  for (const AgainstRow& row : against.rows) {
+    const sim::CollectiveSample& sample = row.measured;
+    json["rows"].push_back({{"collective", dashed_name(sample.kind)},
+                            {"transport", name(sample.transport)},
+                            {"ranks", sample.ranks},
+                            {"ranks_per_node", sample.ranks_per_node},
+                            {"bytes", sample.bytes},
+                            {"measured_us", sample.us},
+                            {"predicted_us", row.predicted.period.us()},
+                            {"error", row.error()},
+                            {"measured_bus_gb_per_s", sample.bus_gb_per_s()},
+                            {"in_table", row.in_table},
+                            {"path", row.predicted.path}});
+  }
+  return json;
+}
+
+}  // namespace foreshard::cli

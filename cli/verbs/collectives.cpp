@@ -1,0 +1,293 @@
+// `foreshard collectives [KIND]`: what nccl-tests would print on a machine, and a benchmark beside the prediction.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/options/fabric_option.hpp"
+#include "cli/options/link_options.hpp"
+#include "cli/options/option_set.hpp"
+#include "cli/options/source_options.hpp"
+#include "cli/reports/collective_sizes.hpp"
+#include "cli/reports/collectives_against.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/base/suggest.hpp"
+#include "core/base/units.hpp"
+#include "core/device/collective_names.hpp"
+#include "core/settings/mesh_groups.hpp"
+#include "core/settings/settings_table.hpp"
+#include "sim/calibrate/measurements.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
+#include "sim/machine/node_note.hpp"
+#include "sim/network/slow_links.hpp"
+#include "traces/files/text_file.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+struct CollectivesOptions {
+  std::optional<CollectiveKind> kind;
+  std::string machine = "h200";
+  std::string fabric;
+  std::optional<std::uint32_t> gpus, nodes, replicate;
+  std::string group;
+  std::optional<Transport> transport;
+  std::optional<DType> dtype;
+  std::optional<Bytes> bytes, min_bytes, max_bytes;
+  std::optional<std::uint32_t> factor;
+  LinkOptions links;
+  std::string against;
+  bool messages = false;
+  bool json = false;
+};
+
+Result<CollectiveKind> parse_kind(std::string_view text) {
+  std::string word(text);
+  std::replace(word.begin(), word.end(), '-', '_');
+  if (const auto kind = parse_name<CollectiveKind>(word)) return *kind;
+  std::vector<std::string_view> known;
+  for (const CollectiveKind kind : kEnumValues<CollectiveKind>) known.push_back(dashed_name(kind));
+  return fail(ErrorKind::usage, fmt::format("there is no collective '{}'", text), {}, suggestion(text, known));
+}
+
+Result<Transport> parse_transport(std::string_view text) {
+  if (const auto transport = parse_name<Transport>(text)) return *transport;
+  return fail(ErrorKind::usage, fmt::format("unknown transport '{}'", text), {},
+              suggestion(text, EnumNames<Transport>::kNames));
+}
+
+Result<DType> parse_element(std::string_view text) {
+  if (const auto dtype = parse_dtype(text)) return *dtype;
+  return fail(ErrorKind::usage, fmt::format("unknown dtype '{}'", text), {}, "as in float32 or bfloat16");
+}
+
+/// A benchmark's file says which collectives of how many ranks and bytes it has.
+Result<void> check_against(const CollectivesOptions& options) {
+  const std::pair<bool, const char*> own[]{{options.gpus.has_value(), "--gpus"},
+                                           {options.nodes.has_value(), "--nodes"},
+                                           {options.replicate.has_value(), "--replicate"},
+                                           {!options.group.empty(), "--group"},
+                                           {options.dtype.has_value(), "--dtype"},
+                                           {options.bytes || options.min_bytes || options.max_bytes, "--bytes"},
+                                           {options.factor.has_value(), "--factor"},
+                                           {options.messages, "--messages"}};
+  for (const auto& [given, option] : own)
+    if (given)
+      return fail(ErrorKind::usage, "says what the file of --against says itself", option, "leave one of them out");
+  return {};
+}
+
+Result<sim::MachineProfile> read_machine_and_links(const CollectivesOptions& options) {
+  auto machine = read_machine(options.machine);
+  FORESHARD_TRY(machine);
+  if (!options.fabric.empty()) FORESHARD_TRY(set_fabric(options.fabric, machine->network));
+  auto links = options.links.read();
+  FORESHARD_TRY(links);
+  machine->network.slow_adapters = std::move(links->slow_adapters);
+  machine->links.slow_links = std::move(links->slow_links);
+  return machine;
+}
+
+Result<int> hold_against_file(const CollectivesOptions& options, Console& console) {
+  FORESHARD_TRY(check_against(options));
+  const auto machine = read_machine_and_links(options);
+  FORESHARD_TRY(machine);
+  const auto text = traces::read_text(options.against);
+  FORESHARD_TRY(text);
+  auto measured = sim::read_measurements(*text, options.against, {options.transport.value_or(Transport::nccl)});
+  FORESHARD_TRY(measured);
+  for (const sim::InputNote& note : measured->notes) console.note(fmt::format("{}: {}", options.against, note.text));
+  if (options.kind)
+    std::erase_if(measured->collectives,
+                  [&](const sim::CollectiveSample& sample) { return sample.kind != *options.kind; });
+  if (measured->collectives.empty())
+    return fail(ErrorKind::input,
+                options.kind ? fmt::format("has no {} of a size", dashed_name(*options.kind)) : "has no collectives",
+                options.against, "it is for what all_gather_perf and the like print, and for probe files");
+  std::uint32_t ranks = 0, per_node = 1;
+  for (const sim::CollectiveSample& sample : measured->collectives) {
+    ranks = std::max(ranks, sample.ranks);
+    per_node = std::max(per_node, sample.ranks_per_node);
+  }
+  const auto nodes = static_cast<std::uint32_t>(ceil_div(ranks, per_node));
+  FORESHARD_TRY(sim::check_slow_links({machine->network, machine->links.gpus, std::min(per_node, ranks), nodes},
+                                      machine->network.slow_adapters, machine->links.slow_links));
+  const Against against = hold_against(options.against, measured->collectives, *machine);
+  if (options.json) {
+    Json json = json_result("collectives");
+    json.update(against_json(against));
+    print_json(console.out, json);
+  } else {
+    print_against(console.out, against);
+  }
+  return kDone;
+}
+
+/// From the smallest to the largest, as nccl-tests has them: parts of whole 16 bytes.
+Result<std::vector<Bytes>> sizes_of(const CollectivesOptions& options, CollectiveKind kind, std::uint32_t ranks) {
+  constexpr Bytes kSmallest = kMiB, kLargest = kGiB, kMax = kGiB * kKiB * kKiB;
+  constexpr Bytes kAligned = 16;  // nccl-tests 2.17, AllGatherGetCollByteCount: (count / nranks) & -(16 / eltSize)
+  const Bytes largest = options.bytes ? *options.bytes : options.max_bytes.value_or(kLargest);
+  const Bytes least = options.bytes ? *options.bytes : options.min_bytes.value_or(std::min(kSmallest, largest));
+  if (least > largest || largest > kMax)
+    return fail(ErrorKind::usage,
+                fmt::format("there is no size from {} to {}", format_bytes(least), format_bytes(largest)),
+                "--min-bytes", fmt::format("up to {}, the smaller one first", format_bytes(kMax)));
+  const Bytes unit = has_parts(kind) ? kAligned * ranks : kAligned;
+  std::vector<Bytes> out;
+  for (Bytes bytes = least; bytes <= largest && bytes > 0; bytes *= options.factor.value_or(2)) {
+    const Bytes whole = bytes / unit * unit;
+    if (whole > 0 && (out.empty() || out.back() != whole)) out.push_back(whole);
+  }
+  if (out.empty())
+    return fail(ErrorKind::usage,
+                fmt::format("{} has no {} bytes for each of {} GPUs", format_bytes(largest), kAligned, ranks),
+                options.bytes ? "--bytes" : "--max-bytes", fmt::format("give {} or more", format_bytes(unit)));
+  return out;
+}
+
+Result<Settings> mesh_of(const CollectivesOptions& options, const sim::MachineProfile& machine) {
+  Settings settings;
+  settings.gpus = options.gpus.value_or(machine.links.gpus);
+  settings.nodes = options.nodes.value_or(1);
+  settings.replicate = options.replicate.value_or(1);
+  const auto consistent = check(settings);
+  FORESHARD_TRY(consistent);
+  if (settings.world() < 2)
+    return fail(ErrorKind::usage, "one GPU has nobody to send to", "--gpus", "give two GPUs or more");
+  if (!options.fabric.empty() && settings.nodes < 2)
+    return fail(ErrorKind::usage, "nothing of a job on one node goes over a fabric", "--fabric",
+                "leave it out, or give --nodes");
+  FORESHARD_TRY(sim::check_slow_links({machine.network, machine.links.gpus, settings.gpus, settings.nodes},
+                                      machine.network.slow_adapters, machine.links.slow_links));
+  return settings;
+}
+
+/// FSDP2 all-reduces among replicas, and gathers and scatters among shards.
+Result<CommunicatorOptions> group_of_mesh(const CollectivesOptions& options, CollectiveKind kind,
+                                          const Settings& settings) {
+  const bool replicas = options.group.empty() ? kind == CollectiveKind::all_reduce && settings.replicate > 1
+                                              : options.group == "replicate";
+  CommunicatorOptions group = replicas ? replicate_group(settings) : shard_group(settings);
+  if (group.ranks > 1) return group;
+  return fail(ErrorKind::usage, fmt::format("a {} group of this mesh has one GPU", group.name), "--group",
+              replicas ? "give --replicate 2 or more" : "give a smaller --replicate");
+}
+
+std::vector<std::string> doubts(const sim::CollectiveRequest& request, const sim::CollectivePrice& price,
+                                const sim::MachineProfile& machine, const Settings& settings) {
+  std::vector<std::string> out;
+  if (!price.caveat.empty()) out.push_back(price.caveat);
+  sim::MachineUse use;
+  use.largest_collective = request.bytes;
+  use.ranks = {request.ranks};
+  use.nodes = settings.nodes;
+  use.transports = {request.transport};
+  for (std::string& text : outside(machine.valid_range, machine.name, use)) out.push_back(std::move(text));
+  if (std::string note = sim::node_note(machine, settings.gpus); !note.empty()) out.push_back(std::move(note));
+  return out;
+}
+
+Result<int> predict_sizes(const CollectivesOptions& options, Console& console) {
+  const CollectiveKind kind = options.kind.value_or(CollectiveKind::all_gather);
+  const auto machine = read_machine_and_links(options);
+  FORESHARD_TRY(machine);
+  const auto settings = mesh_of(options, *machine);
+  FORESHARD_TRY(settings);
+  const auto group = group_of_mesh(options, kind, *settings);
+  FORESHARD_TRY(group);
+  const auto sizes = sizes_of(options, kind, group->ranks);
+  FORESHARD_TRY(sizes);
+  const sim::ModelledCollectives cost(*machine);
+  CollectiveSizes all{machine->name, options.fabric, group->name, settings->nodes, {}};
+  for (const Bytes bytes : *sizes) {
+    CollectiveSize size;
+    size.request = {kind, options.transport.value_or(Transport::nccl), bytes, group->ranks, group->ranks_per_node};
+    size.request.dtype = options.dtype.value_or(DType::float32);
+    size.request.node_stride = group->node_stride;
+    size.request.all_nodes = group->all_nodes;
+    size.request.node_ranks = settings->gpus;
+    size.price = cost.price(size.request);
+    size.bound = sim::bound_of(*machine, size.request, size.price);
+    size.not_valid = doubts(size.request, size.price, *machine, *settings);
+    if (options.messages) {
+      size.messages = sim::ring_messages(*machine, size.request);
+      if (!size.messages)
+        return fail(ErrorKind::usage, fmt::format("{} is no ring of all ranks", with_article(kind)), "--messages",
+                    "an all-gather, a reduce-scatter and an all-reduce are");
+    }
+    all.sizes.push_back(std::move(size));
+  }
+  if (options.json) {
+    Json json = json_result("collectives");
+    json.update(collectives_json(all));
+    print_json(console.out, json);
+  } else {
+    print_collectives(console.out, all);
+  }
+  return kDone;
+}
+
+void add_sizes(OptionSet& set, CollectivesOptions& options) {
+  add_parsed<Bytes>(set, "--bytes", options.bytes, &parse_bytes,
+                    "one size, in place of a range: of the whole buffer, nccl-tests' \"size\"")
+      .type_name("SIZE");
+  add_parsed<Bytes>(set, "--min-bytes", options.min_bytes, &parse_bytes, "the smallest size; default 1MiB")
+      .type_name("SIZE");
+  add_parsed<Bytes>(set, "--max-bytes", options.max_bytes, &parse_bytes, "the largest size; default 1GiB")
+      .type_name("SIZE");
+  set.add_option("--factor", options.factor, "from one size to the next; default 2").type_name("N").range(2U, 1024U);
+}
+
+}  // namespace
+
+Action add_collectives(OptionSet& set) {
+  auto options = std::make_shared<CollectivesOptions>();
+  std::vector<std::string> kinds, transports;
+  for (const CollectiveKind kind : kEnumValues<CollectiveKind>) kinds.emplace_back(dashed_name(kind));
+  for (const std::string_view word : EnumNames<Transport>::kNames) transports.emplace_back(word);
+  add_parsed<CollectiveKind>(set, "collective", options->kind, &parse_kind,
+                             "which one; default: all-gather, with --against all that FILE has")
+      .type_name("KIND")
+      .suggest(kinds);
+  set.add_option("--machine", options->machine,
+                 fmt::format("machine profile: {}, or a profile file; default: h200",
+                             fmt::join(sim::builtin_profile_names(), ", ")))
+      .type_name("NAME|FILE")
+      .suggest(sim::builtin_profile_names());
+  set.add_option("--gpus", options->gpus, "GPUs a node; default: the machine's").type_name("N").positive();
+  set.add_option("--nodes", options->nodes, "nodes; default 1").type_name("N").positive();
+  set.add_option("--replicate", options->replicate,
+                 "HSDP: size of the mesh's replicate dimension; default 1, plain FSDP")
+      .type_name("N")
+      .positive();
+  set.add_option("--group", options->group,
+                 "which groups of the mesh, side by side; default: with --replicate replicate for an all-reduce, "
+                 "else shard")
+      .type_name("shard|replicate")
+      .one_of({"shard", "replicate"});
+  add_parsed<Transport>(set, "--transport", options->transport, &parse_transport,
+                        "what moves the bytes; where it cannot, what runs instead; default nccl")
+      .type_name("KIND")
+      .suggest(transports);
+  add_parsed<DType>(set, "--dtype", options->dtype, &parse_element, "of the elements; default float32")
+      .type_name("DTYPE");
+  add_sizes(set, *options);
+  set.add_option("--fabric", options->fabric, kFabricHelp).type_name("FABRIC");
+  options->links.add_to(set);
+  set.add_flag("--messages", options->messages,
+               "every message of the ring as well, one after another on each link, beside the price");
+  set.add_option("--against", options->against,
+                 "output of nccl-tests (text, or its -J file) or a probe file: measured, predicted, error of each row")
+      .type_name("FILE");
+  set.add_flag("--json", options->json, "as JSON");
+  return [options](Console& console) {
+    return options->against.empty() ? predict_sizes(*options, console) : hold_against_file(*options, console);
+  };
+}
+
+}  // namespace foreshard::cli
