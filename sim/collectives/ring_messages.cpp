@@ -50,9 +50,14 @@ class HopsOfRail {
     double slowdown = 1;
     for (const SlowLink& slow : machine_.links.slow_links)
       for (const std::uint32_t one : {member, (member + 1) % request.ranks})
-        if (slow.rank == request.first_rank.value_or(0) + one * std::max(1U, request.rank_stride))
-          slowdown = std::max(slowdown, slow.slowdown);
+        if (is_member(request, slow.rank, one)) slowdown = std::max(slowdown, slow.slowdown);
     return message_time(time_of_us(latency_.inside), bytes_, inside_ / slowdown);
+  }
+
+  /// Of the group at its first rank; none named: of any of the groups side by side, members one after another.
+  [[nodiscard]] static bool is_member(const CollectiveRequest& request, std::uint32_t rank, std::uint32_t member) {
+    if (!request.first_rank) return rank % request.ranks == member;
+    return rank == *request.first_rank + member * std::max(1U, request.rank_stride);
   }
 
   const MachineProfile& machine_;
@@ -74,13 +79,15 @@ std::optional<RingMessages> ring_messages(const MachineProfile& machine, const C
   const std::uint64_t steps = (request.kind == CollectiveKind::all_reduce ? 2 : 1) * (std::uint64_t{request.ranks} - 1);
   if (!is_ring(request.kind) || request.ranks < 2 || request.ranks + steps > MessageRing::kMax) return std::nullopt;
   const Group group = group_of(request);
-  const std::uint32_t rails = group.one_node() ? 1 : static_cast<std::uint32_t>(group.per_node);
+  // A group of fewer GPUs a node is any of those side by side, on any of the node's rails.
+  const auto per_node = static_cast<std::uint32_t>(group.per_node);
+  const std::uint32_t rails = group.one_node() ? 1 : std::max(per_node, request.node_ranks);
   RingMessages out;
+  out.count = steps * request.ranks * (group.one_node() ? 1 : per_node);
   std::vector<Nanoseconds> known;  // of the rail before: healthy rails are alike
   for (std::uint32_t rail = 0; rail < rails; ++rail) {
     const HopsOfRail hops(machine, group, rail);
     std::vector<Nanoseconds> times = hops.times(request);
-    out.count += steps * request.ranks;
     if (times == known) continue;
     known = times;
     const auto slowest = std::max_element(times.begin(), times.end());

@@ -46,6 +46,20 @@ TEST_CASE("the slow adapter's hop is found, and the whole ring waits for it") {
   CHECK(messages.first < messages.time);
 }
 
+TEST_CASE("of groups side by side the one with the slow adapter or NVLink is meant") {
+  // HSDP: replicas on one rail each.
+  CollectiveRequest replicas{CollectiveKind::all_reduce, Transport::nccl, kGiB, 4, 1};
+  replicas.node_ranks = 8;
+  replicas.all_nodes = 4;
+  const RingMessages messages = *ring_messages(with_adapter(5.8), replicas);
+  CHECK(messages.rail == 3);
+  CHECK(messages.count == 6 * 4);
+  CHECK(messages.time.us() > 5 * ring_messages(bare_h200(), replicas)->time.us());
+  MachineProfile machine = bare_h200();
+  machine.links.slow_links = {{13, 3}};  // of the second group of 8
+  CHECK(ring_messages(machine, gather(kGiB, 8))->hop == 4);
+}
+
 TEST_CASE("a slow NVLink's hop is found") {
   MachineProfile machine = bare_h200();
   machine.links.slow_links = {{5, 3}};
