@@ -134,4 +134,24 @@ void find_first_causes(std::vector<RankSpans>& ranks) {
   FirstCauses(ranks).find();
 }
 
+std::vector<RankSpans> rank_spans_as_begun(const Run& run) {
+  const LastRanks last = last_ranks(run.rank_ops);
+  std::vector<RankSpans> ranks;
+  const std::span ops(run.rank_ops);
+  for (std::size_t first = 0; first < ops.size();) {
+    std::size_t end = first;
+    while (end < ops.size() && ops[end].rank == ops[first].rank) ++end;
+    const auto own = ops.subspan(first, end - first);
+    ranks.push_back({ops[first].rank, own, compute_stream(own, last)});
+    first = end;
+  }
+  return ranks;
+}
+
+std::vector<RankSpans> rank_spans(const Run& run) {
+  std::vector<RankSpans> ranks = rank_spans_as_begun(run);
+  find_first_causes(ranks);
+  return ranks;
+}
+
 }  // namespace foreshard::straggler_detail

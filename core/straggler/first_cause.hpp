@@ -23,4 +23,9 @@ struct RankSpans {
 /// rank stay what they were.
 void find_first_causes(std::vector<RankSpans>& ranks);
 
+/// Every rank of `run.rank_ops`, each wait for the rank that was last to begin.
+[[nodiscard]] std::vector<RankSpans> rank_spans_as_begun(const Run& run);
+/// … for those that it is for in the end.
+[[nodiscard]] std::vector<RankSpans> rank_spans(const Run& run);
+
 }  // namespace foreshard::straggler_detail

@@ -27,19 +27,8 @@ struct Rank {
 };
 
 std::vector<Rank> ranks_of(const Run& run, const std::set<std::int32_t>& steps) {
-  const auto last = straggler_detail::last_ranks(run.rank_ops);
-  std::vector<straggler_detail::RankSpans> ranks;
-  const std::span ops(run.rank_ops);
-  for (std::size_t first = 0; first < ops.size();) {
-    std::size_t end = first;
-    while (end < ops.size() && ops[end].rank == ops[first].rank) ++end;
-    const auto own = ops.subspan(first, end - first);
-    ranks.push_back({ops[first].rank, own, straggler_detail::compute_stream(own, last)});
-    first = end;
-  }
-  straggler_detail::find_first_causes(ranks);
   std::vector<Rank> out;
-  for (straggler_detail::RankSpans& rank : ranks) {
+  for (straggler_detail::RankSpans& rank : straggler_detail::rank_spans(run)) {
     std::erase_if(rank.spans, [&](const Span& span) { return !steps.contains(span.step); });
     out.push_back({rank.rank, std::move(rank.spans)});
   }

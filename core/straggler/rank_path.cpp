@@ -1,0 +1,196 @@
+#include "core/straggler/rank_path.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/device/collective_names.hpp"
+#include "core/run/allocation_names.hpp"
+#include "core/straggler/first_cause.hpp"
+
+namespace foreshard {
+namespace {
+
+using straggler_detail::RankSpans;
+using straggler_detail::SpanKind;
+using PathSpan = straggler_detail::Span;
+
+/// The bounds of a step: from the last rank's end of the one before to the last rank's end.
+struct StepBounds {
+  std::size_t rank = 0;  ///< place of the rank that ends last; the first of several
+  Nanoseconds begin;
+  Nanoseconds end;
+};
+
+std::optional<StepBounds> bounds_of(const std::vector<RankSpans>& ranks, std::int32_t step) {
+  std::optional<StepBounds> out;
+  std::optional<Nanoseconds> begin;
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    for (const PathSpan& span : ranks[i].spans) {
+      const Nanoseconds end = span.begin + span.time;
+      if (span.step == step && (!out || end > out->end)) out = {i, {}, end};
+      if (span.step == step - 1 && (!begin || end > *begin)) begin = end;
+    }
+  if (!out || !begin || *begin >= out->end) return std::nullopt;
+  out->begin = *begin;
+  return out;
+}
+
+class PathWalk {
+ public:
+  PathWalk(const Run& run, const std::vector<RankSpans>& ranks) : run_(run), ranks_(ranks) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) place_of_[ranks[i].rank] = i;
+    for (const RankOpRecord& row : run.rank_ops)
+      if (row.sequence >= 0) collectives_.try_emplace(key_of(row), &row.op);
+  }
+
+  RankPath walk(const StepBounds& bounds) {
+    at_ = bounds.end;
+    visit_at(bounds.rank);
+    while (at_ > bounds.begin) back(bounds.begin);
+    close();
+    std::reverse(out_.visits.begin(), out_.visits.end());
+    return std::move(out_);
+  }
+
+ private:
+  void visit_at(std::size_t place) {
+    place_ = place;
+    visit_ = {};
+    visit_.rank = ranks_[place].rank;
+    visit_.end = at_;
+    by_label_.clear();
+  }
+
+  /// What the visited rank did just before `at_`, or the rank that it waited for.
+  void back(Nanoseconds begin) {
+    const std::vector<PathSpan>& spans = ranks_[place_].spans;
+    const auto after =
+        std::partition_point(spans.begin(), spans.end(), [&](const PathSpan& span) { return span.begin < at_; });
+    if (after == spans.begin()) return pass(begin, nullptr);
+    const PathSpan& span = *std::prev(after);
+    if (span.begin + span.time < at_) return pass(std::max(begin, span.begin + span.time), nullptr);
+    if (span.kind == SpanKind::waiting && jump(span)) return;
+    pass(std::max(begin, span.begin), &span);
+  }
+
+  /// Where ranks wait for one another in a circle at one instant, as when clocks of a recording are not quite even, the
+  /// wait stays what it is.
+  bool jump(const PathSpan& span) {
+    const auto late = place_of_.find(*span.for_rank);
+    if (late == place_of_.end() || !here_.insert(place_).second || here_.contains(late->second)) return false;
+    const std::string name = span.behind ? name_of(*span.behind) : "";
+    close();
+    visit_at(late->second);
+    visit_.collective = name;
+    return true;
+  }
+
+  void pass(Nanoseconds until, const PathSpan* span) {
+    const Nanoseconds time = at_ - until;
+    if (span != nullptr && span->kind == SpanKind::compute) {
+      visit_.compute += time;
+      by_label_[span->label] += time;
+    } else if (span != nullptr && span->kind == SpanKind::communication) {
+      visit_.communication += time;
+    } else {
+      visit_.idle += time;
+    }
+    at_ = until;
+    here_.clear();
+  }
+
+  void close() {
+    visit_.begin = at_;
+    std::map<std::string, Nanoseconds> by_title;
+    for (const auto& [label, time] : by_label_) by_title[short_op_title(run_.labels.text(label))] += time;
+    for (const auto& [title, time] : by_title)
+      if (time > visit_.most_time) {
+        visit_.most = title;
+        visit_.most_time = time;
+      }
+    // A rank that was jumped over at one instant has no part in the path.
+    if (visit_.end > visit_.begin) out_.visits.push_back(visit_);
+  }
+
+  /// "all-gather layers.3".
+  [[nodiscard]] std::string name_of(const CollectiveKey& key) const {
+    const DeviceOpRecord& op = *collectives_.at(key);
+    const std::string unit = op.unit.valid() ? run_.units[op.unit.value].name : "";
+    return fmt::format("{}{}", dashed_name(op.collective),
+                       !op.unit.valid() ? "" : " " + (unit.empty() ? "root" : unit));
+  }
+
+  const Run& run_;
+  const std::vector<RankSpans>& ranks_;
+  std::map<std::uint32_t, std::size_t> place_of_;
+  std::map<CollectiveKey, const DeviceOpRecord*> collectives_;
+  Nanoseconds at_;
+  std::size_t place_ = 0;
+  PathVisit visit_;
+  std::map<LabelId, Nanoseconds> by_label_;
+  std::set<std::size_t> here_;  // ranks that were visited at this instant
+  RankPath out_;
+};
+
+std::optional<RankPath> path_of(const Run& run, const std::vector<RankSpans>& ranks, std::int32_t step) {
+  const auto bounds = bounds_of(ranks, step);
+  if (ranks.size() < 2 || !bounds) return std::nullopt;
+  RankPath out = PathWalk(run, ranks).walk(*bounds);
+  out.step = step;
+  return out;
+}
+
+}  // namespace
+
+std::string visit_words(const PathVisit& visit) {
+  std::string out = fmt::format("rank {}: {:.2f} ms", visit.rank, (visit.end - visit.begin).ms());
+  std::string parts;
+  const auto add = [&](const char* what, Nanoseconds time) {
+    if (time.count > 0) parts += fmt::format("{}{} {:.2f}", parts.empty() ? "" : ", ", what, time.ms());
+  };
+  add("compute", visit.compute);
+  add("exposed communication", visit.communication);
+  add("idle", visit.idle);
+  out += fmt::format(" ({})", parts);
+  if (!visit.most.empty()) out += fmt::format(", most in {} ({:.2f} ms)", visit.most, visit.most_time.ms());
+  if (!visit.collective.empty()) out += fmt::format("; then it is the last to begin {}", visit.collective);
+  return out;
+}
+
+std::vector<std::string> path_lines(const RankPath& path, std::size_t most) {
+  std::vector<std::size_t> longest(path.visits.size());
+  for (std::size_t i = 0; i < longest.size(); ++i) longest[i] = i;
+  const auto length = [&](std::size_t i) { return path.visits[i].end - path.visits[i].begin; };
+  std::stable_sort(longest.begin(), longest.end(), [&](std::size_t a, std::size_t b) { return length(a) > length(b); });
+  if (longest.size() > most) longest.resize(most);
+  std::sort(longest.begin(), longest.end());
+  std::vector<std::string> out;
+  Nanoseconds told;
+  for (const std::size_t i : longest) {
+    out.push_back(visit_words(path.visits[i]));
+    told += length(i);
+  }
+  if (const std::size_t left = path.visits.size() - longest.size(); left > 0)
+    out.push_back(fmt::format("between them {} shorter stretches on these and other ranks: {:.2f} ms", left,
+                              (path.end() - path.begin() - told).ms()));
+  return out;
+}
+
+std::optional<RankPath> rank_path(const Run& run, std::int32_t step) {
+  return path_of(run, straggler_detail::rank_spans_as_begun(run), step);
+}
+
+std::optional<RankPath> rank_path(const Run& run) {
+  const std::vector<RankSpans> ranks = straggler_detail::rank_spans_as_begun(run);
+  std::set<std::int32_t> steps;
+  for (const RankSpans& rank : ranks)
+    for (const PathSpan& span : rank.spans) steps.insert(span.step);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    if (auto path = path_of(run, ranks, *step)) return path;
+  return std::nullopt;
+}
+
+}  // namespace foreshard
