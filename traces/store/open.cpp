@@ -77,7 +77,7 @@ Result<std::int64_t> check_identity(Connection& connection) {
 
 /// Whether every table is a table (a view or virtual table in its place could stand for anything: those have
 /// no root page) and has our columns.
-Result<void> check_tables(Connection& connection) {
+Result<void> check_tables(Connection& connection, std::int64_t version) {
   Result<Statement> columns = connection.prepare(
       "SELECT s.name || '.' || c.name FROM sqlite_schema s JOIN pragma_table_info(s.name) c "
       "WHERE s.type = 'table' AND s.rootpage > 0");
@@ -88,9 +88,24 @@ Result<void> check_tables(Connection& connection) {
   FORESHARD_TRY(row);
   for (const Table& table : tables())
     for (const Column& column : table.columns)
-      if (const std::string name = fmt::format("{}.{}", table.name, column.name); !names.contains(name))
+      if (const std::string name = fmt::format("{}.{}", table.name, column.name);
+          version >= table.since && !names.contains(name))
         return fail(ErrorKind::input, "the store has no column " + name, connection.path(), "write the store again");
   return {};
+}
+
+/// Tables that stores of this version have not yet, as empty ones, for this connection.
+Result<void> add_later_tables(Connection& connection, std::int64_t version) {
+  std::string later;
+  for (const Table& table : tables()) {
+    if (table.since <= version) continue;
+    later += fmt::format("CREATE TEMP VIEW {} AS SELECT NULL AS id", table.name);
+    for (const Column& column : table.columns) later += fmt::format(", NULL AS {}", column.name);
+    later += " WHERE 0;\n";
+  }
+  if (later.empty()) return {};
+  FORESHARD_TRY(connection.execute("PRAGMA temp_store = MEMORY"));
+  return connection.execute(later);
 }
 
 Result<void> check_complete(Connection& connection) {
@@ -143,9 +158,11 @@ Result<Connection> open_store(const std::string& path, OpenOptions options) {
   FORESHARD_TRY(check_header(path));
   Result<Connection> connection = Connection::open(path, OpenMode::read);
   if (!connection) return connection;
-  const Result<void> checked = check_identity(*connection)
-                                   .and_then([&](std::int64_t v) { return check_unchanged(path, v, options); })
-                                   .and_then([&] { return check_tables(*connection); })
+  const Result<std::int64_t> version = check_identity(*connection);
+  FORESHARD_TRY(version);
+  const Result<void> checked = check_unchanged(path, *version, options)
+                                   .and_then([&] { return check_tables(*connection, *version); })
+                                   .and_then([&] { return add_later_tables(*connection, *version); })
                                    .and_then([&] { return check_complete(*connection); })
                                    .and_then([&] { return take_our_views(*connection); });
   FORESHARD_TRY(checked);

@@ -177,6 +177,8 @@ Result<Run> read_run(const std::string& path, OpenOptions options) {
   run.device_ops = loader.load<DeviceOpRecord>("device_op");
   run.ranks = loader.load<RankRecord>("rank");
   run.rank_ops = loader.load<RankOpRecord>("rank_op");
+  if (std::string wrong = unfold_ranks(loader.load<RankFold>("rank_fold"), run); !wrong.empty())
+    loader.refuse(std::move(wrong));
   run.events = loader.load<EventRecord>("event");
   run.blocks = loader.load<BlockRecord>("block");
   run.allocator = loader.load<AllocatorRecord>("allocator_event");

@@ -14,6 +14,7 @@
 #include "core/explain/explanation.hpp"
 #include "core/run/run.hpp"
 #include "core/run/run_names.hpp"
+#include "traces/store/rank_fold.hpp"
 
 namespace foreshard::traces {
 
@@ -136,6 +137,12 @@ void columns(Io& io, Of<Io, RankRecord>& row) {
   io.value("rank", row.rank);
   io.value("clock_offset", row.clock_offset);
   io.value("clock_error", row.clock_error);
+}
+template <class Io>
+void columns(Io& io, Of<Io, RankFold>& row) {
+  io.value("rank", row.rank);
+  io.value("alike", row.alike);
+  io.value("communicators", row.communicators);
 }
 template <class Io>
 void columns(Io& io, Of<Io, RankOpRecord>& row) {

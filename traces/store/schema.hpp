@@ -15,7 +15,7 @@
 namespace foreshard::traces {
 
 /// PRAGMA user_version of a store as it is written.
-inline constexpr std::int32_t kSchemaVersion = 4;
+inline constexpr std::int32_t kSchemaVersion = 5;
 /// A store of this version or a later one ends with a checksum of its contents (seal.hpp).
 inline constexpr std::int32_t kSealedSchemaVersion = 4;
 /// What a reader takes: from this version to kSchemaVersion.
@@ -39,6 +39,7 @@ struct Table {
   std::string_view name;
   std::string_view doc;
   std::span<const Column> columns;
+  std::int32_t since = kOldestSchemaVersion;  ///< the first version whose stores have it
 };
 
 struct Index {

@@ -79,6 +79,12 @@ constexpr std::array kRank{
     Column{"clock_error", kInteger, false,
            "That is wrong by no more, in ns: no collective ends on one rank before it begins on another."},
 };
+constexpr std::array kRankFold{
+    Column{"rank", kInteger, false, "A rank without rows in `rank_op`."},
+    Column{"alike", kInteger, false, "The rank whose rows are also its."},
+    Column{"communicators", kText, false,
+           "Its own numbers for the communicators of those rows, in the order in which they first come: `4,7`."},
+};
 constexpr std::array kOfRank{
     Column{"rank", kInteger, false, "The rank it ran on."},
     Column{"step", kInteger, false, "Step of the trace, by its issue; −1: of none that is complete."},
@@ -246,8 +252,12 @@ constexpr std::array kTables{
     Table{
         "rank_op",
         "Device ops of every `rank`, on the first one's clock (whose ops are those of `device_op` again). Streams are "
-        "numbered as in that rank's trace, 0 is its compute stream; communicators over all ranks.",
+        "numbered as in that rank's trace, 0 is its compute stream; communicators over all ranks. Ranks in `rank_fold` "
+        "have none of their own.",
         kRankOp},
+    Table{"rank_fold",
+          "Ranks of a plan that do the same at the same times as another: the rows of `rank_op` stand once.", kRankFold,
+          5},
     Table{"event", "Event records and waits, in host order.", kEvent},
     Table{"frame", "Frames of call stacks, as PyTorch's memory snapshot has them.", kFrame},
     Table{"stack", "Call stacks, a tree: each is a frame and the stack that called it.", kStack},

@@ -128,7 +128,9 @@ Result<void> fill_tables(Connection& connection, const Run& run) {
   filler.fill("host_op", run.host_ops);
   filler.fill("device_op", run.device_ops);
   filler.fill("rank", run.ranks);
-  filler.fill("rank_op", run.rank_ops);
+  const FoldedRanks folded = fold_ranks(run);
+  filler.fill("rank_op", folded.rank_ops);
+  filler.fill("rank_fold", folded.folds);
   filler.fill("event", run.events);
   filler.fill("frame", frame_rows(run.stacks));
   filler.fill("stack", stack_rows(run.stacks));

@@ -220,6 +220,11 @@ TEST_CASE("a store from before there was a checksum is read", "[store]") {
   const std::string path = tampered("old.db", "PRAGMA user_version=3");
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - kSealBytes);
   CHECK(read_run(path).value().device_ops.size() == full_run().device_ops.size());
+  CHECK(read_run(tampered("unfolded.db", "DROP TABLE rank_fold; PRAGMA user_version=4"), {.unverified = true})
+            .value()
+            .rank_ops.size() == full_run().rank_ops.size());
+  CHECK(query(path_of("unfolded.db"), "SELECT * FROM rank_fold", {}, {.unverified = true}).value().rows.empty());
+  check_refused(tampered("folded.db", "DROP TABLE rank_fold"), "the store has no column rank_fold.rank");
   write_file(path + "-wal", "\x37\x7f\x06\x82 …");
   check_refused(path, "old.db-wal lies beside it");
   std::filesystem::remove(path + "-wal");

@@ -53,6 +53,7 @@ TEST_CASE("records and schema name the same columns in the same order", "[store]
   check_columns<DeviceOpRecord>("device_op");
   check_columns<RankRecord>("rank");
   check_columns<RankOpRecord>("rank_op");
+  check_columns<RankFold>("rank_fold");
   check_columns<EventRecord>("event");
   check_columns<FrameRow>("frame");
   check_columns<StackRow>("stack");
@@ -69,7 +70,7 @@ TEST_CASE("records and schema name the same columns in the same order", "[store]
   check_columns<WorkloadRow>("workload");
   check_columns<MemoryPartsRow>("memory_parts");
   check_columns<RunRow>("run");
-  CHECK(tables().size() == 27);
+  CHECK(tables().size() == 28);
   CHECK(tables().back().name == "run");
 }
 
