@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <memory>
@@ -106,6 +107,32 @@ void RankOptions::add_to(OptionSet& set) {
       .type_name("SPREADS|recorded");
   set.add_option("--trials", trials_, "how often a job with jitter is simulated; default 100").type_name("N");
   set.add_option("--seed", seed_, "of jitter: equal seeds give equal times; default 0").type_name("N");
+  set.add_option(
+         "--ranks", kept_,
+         "of ranks that differ: whose timelines the run keeps, for explain, view and fit: all, or of K groups of equal "
+         "ranks one, those that the others wait for longest first. Each takes as much of the store as rank 0's ops; "
+         "equal ranks are kept once. Default: each rank of a job of up to 16, else 16 groups")
+      .type_name("all|K");
+}
+
+Result<std::optional<std::uint32_t>> RankOptions::kept(const Planned& planned, const sim::Differences& differences,
+                                                       Console& console) const {
+  if (!kept_) return std::nullopt;
+  const auto count = *kept_ == "all" ? Result<std::uint32_t>(sim::kAllRanks) : parse_count(*kept_);
+  if (!count || *count == 0)
+    return fail(ErrorKind::usage, fmt::format("--ranks '{}' is neither all nor a number from 1", *kept_), {},
+                "as in --ranks all, or --ranks 32");
+  const auto dies = [](const sim::RankDifference& rank) { return rank.dead_from != sim::kNeverDies; };
+  if (std::any_of(differences.ranks.begin(), differences.ranks.end(), dies))
+    return fail(ErrorKind::usage, "a job in which a rank dies has no step whose timelines --ranks could keep", {},
+                "leave one of the two out");
+  if (!differences.empty()) return count;
+  if (jitter_)
+    return fail(ErrorKind::usage,
+                "--ranks keeps timelines of the job without chance, and nothing else tells its ranks apart", {},
+                "leave it out: one rank stands for all");
+  console.note(fmt::format("all {} ranks are alike: the run's one stands for each", planned.settings.world()));
+  return std::nullopt;
 }
 
 Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Planned& planned, Console& console) {

@@ -30,6 +30,11 @@ class RankOptions {
   [[nodiscard]] Result<std::optional<sim::TrialsRequest>> trials(const SourceOptions& from, const Planned& planned,
                                                                  Console& console) const;
 
+  /// How many ranks' timelines the run keeps, as PredictRequest::kept_ranks; none: not said. Refused where the run has
+  /// none to keep: nothing but chance tells ranks apart, or one dies. A note where all ranks are alike.
+  [[nodiscard]] Result<std::optional<std::uint32_t>> kept(const Planned& planned, const sim::Differences& differences,
+                                                          Console& console) const;
+
  private:
   std::vector<std::string> slow_gpu_;
   std::vector<std::string> slow_host_;
@@ -39,6 +44,7 @@ class RankOptions {
   std::optional<std::string> jitter_;
   std::optional<std::uint32_t> trials_;
   std::optional<std::uint64_t> seed_;
+  std::optional<std::string> kept_;
   std::vector<std::shared_ptr<const Workload>> workloads_;
 };
 

@@ -29,7 +29,8 @@ std::string fingerprint(const FingerprintParts& parts) {
 }
 
 Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differences& differences,
-                                     const std::optional<sim::TrialsRequest>& trials) {
+                                     const std::optional<sim::TrialsRequest>& trials,
+                                     std::optional<std::uint32_t> kept_ranks) {
   std::string question = planned.memory_limit ? "memory limit " + std::to_string(*planned.memory_limit) : "";
   for (const sim::RankDifference& rank : differences.ranks)
     question += fmt::format(" rank {} kernels {} host {} program {}", rank.rank, rank.kernels, rank.host,
@@ -40,6 +41,7 @@ Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differen
     question += fmt::format(" adapter {}.{} {}", slow.node, slow.adapter, slow.slowdown);
   for (const sim::SlowLink& slow : differences.slow_links)
     question += fmt::format(" link {} {}", slow.rank, slow.slowdown);
+  if (kept_ranks) question += fmt::format(" keeps {} ranks", *kept_ranks);
   if (!planned.fabric.empty()) question += " fabric " + planned.fabric;
   if (trials)
     question += fmt::format(" jitter {} seed {} trials {}", sim::text_of(trials->jitter), trials->seed, trials->trials);

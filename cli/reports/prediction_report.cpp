@@ -92,14 +92,19 @@ Json ranks_json(const sim::Prediction& p) {
   Json json{{"times", nullptr}, {"late", nullptr}};
   if (p.stragglers) json = stragglers_json(*p.stragglers);
   Json groups = Json::array();
-  for (const sim::RankGroup& group : p.ranks)
+  for (const sim::RankGroup& group : p.ranks) {
+    Json members = Json::array();
+    for (const RankRun& run : group.members) members.push_back({run.first, run.count, run.stride});
     groups.push_back({{"first_rank", group.first},
                       {"ranks", group.count},
+                      {"members", std::move(members)},
+                      {"kept", group.kept},
                       {"kernels_factor", group.traits.kernels},
                       {"host_factor", group.traits.host},
                       {"link_slowdown", group.link_slowdown},
                       {"network_slowdown", group.network_slowdown},
                       {"program", group.traits.program}});
+  }
   json["groups"] = std::move(groups);
   json["differ"] = rank_differences(p);
   json["step_alike_ms"] = p.has_time ? Json(p.step_alike_ms) : Json(nullptr);

@@ -50,9 +50,11 @@ Result<int> plan(PlanOptions& options, Console& console) {
   FORESHARD_TRY(ranks);
   const auto trials = options.ranks.trials(options.source, *planned, console);
   FORESHARD_TRY(trials);
-  auto p = predict_planned(*planned, options.name, *ranks, *trials);
+  const auto kept = options.ranks.kept(*planned, *ranks, console);
+  FORESHARD_TRY(kept);
+  auto p = predict_planned(*planned, options.name, *ranks, *trials, *kept);
   if (!p) return tl::unexpected(options.setting_options.with_file(p.error()));
-  const auto known = plan_fingerprint(*planned, *ranks, *trials);
+  const auto known = plan_fingerprint(*planned, *ranks, *trials, *kept);
   FORESHARD_TRY(known);
   keep_fingerprint(p->run, *known);
   std::optional<sim::Remedies> remedies;

@@ -39,6 +39,7 @@ SimulationRequest simulation_of(const Workload& workload, const PredictRequest& 
     out.options.host_scale = std::sqrt(host_scale.factor * host_scale.recorded_factor);
   out.memory_limit = request.memory_limit;
   out.threads = request.threads;
+  out.kept_ranks = request.kept_ranks;
   return out;
 }
 

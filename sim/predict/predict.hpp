@@ -64,6 +64,8 @@ struct PredictRequest {
   bool ops_alone = false;
   std::optional<TrialsRequest> trials = {};  ///< fill Prediction::trials
   unsigned threads = 1;                      ///< for ranks that differ; changes no result
+  /// Of ranks that differ: how many the Run keeps the ops of (SimulationRequest::kept_ranks).
+  std::optional<std::uint32_t> kept_ranks = {};
 };
 
 struct Prediction {

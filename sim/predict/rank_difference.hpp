@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/straggler/rank_members.hpp"
 #include "core/workload/workload.hpp"
 #include "sim/machine/links.hpp"
 #include "sim/ranks/rank_traits.hpp"
@@ -33,6 +34,9 @@ struct Differences {
   [[nodiscard]] bool empty() const { return ranks.empty() && slow_adapters.empty() && slow_links.empty(); }
 };
 
+/// Of PredictRequest::kept_ranks: all of them.
+inline constexpr std::uint32_t kAllRanks = UINT32_MAX;
+
 /// Ranks that nothing tells apart.
 struct RankGroup {
   std::uint32_t first = 0;  ///< the lowest of them
@@ -42,7 +46,9 @@ struct RankGroup {
   /// By what the slowest NVLink, and the slowest adapters, of the groups that they are in are slower: 1 where none is.
   double link_slowdown = 1;
   double network_slowdown = 1;
-  std::string own_model;  ///< of an own workload that was made from a model: its name
+  std::string own_model;              ///< of an own workload that was made from a model: its name
+  std::vector<RankRun> members = {};  ///< all of them
+  bool kept = false;                  ///< Run::rank_ops has the ops of its first rank
 };
 
 }  // namespace foreshard::sim

@@ -19,7 +19,14 @@ struct SimulationRequest {
   SimOptions options;
   std::optional<Bytes> memory_limit;  ///< none: the machine's
   unsigned threads = 1;               ///< for ranks that differ; changes no result
+  /// Of ranks that differ: of how many Run::rank_ops has the ops, or kAllRanks. Where that is all of a job of up to
+  /// kSmallJob ranks, each has its own; else one of each group of equal ranks, those that are waited for longest first,
+  /// rank 0 always among them. None: kSmallJob.
+  std::optional<std::uint32_t> kept_ranks = {};
 };
+
+/// Two nodes of eight GPUs are seen whole; a store grows by one rank's ops with each group of equal ranks.
+inline constexpr std::uint32_t kSmallJob = 16;
 
 struct Simulation {
   StepOutcome outcome;

@@ -14,9 +14,8 @@
 namespace foreshard::sim {
 namespace {
 
-/// Ranks of which a Run keeps the ops: all of a job of so many, else one of each of so many groups, those that are
-/// waited for longest first. Two nodes of eight GPUs are seen whole; a store grows by one rank's ops with each.
-constexpr std::size_t kShownRanks = 16;
+/// Rows of Run::rank_ops beyond which a plan is refused: of 200 bytes in memory, and half of that in a store.
+constexpr std::size_t kMaxRankOps = 20'000'000;
 
 class RanksSimulation {
  public:
@@ -81,7 +80,7 @@ class RanksSimulation {
   /// With the meetings of the ranks that are shown. Of a large job these are known once it has been played.
   [[nodiscard]] Job play() const {
     JobRequest request = job_request();
-    if (ranks_.traits.size() > kShownRanks) {
+    if (!each_is_shown()) {
       Job job = simulate_job(ranks_.machine, request);
       if (!job.stuck.empty()) return job;  // none is shown
       request.keep_meetings = shown_ranks(job);
@@ -122,23 +121,33 @@ class RanksSimulation {
   [[nodiscard]] std::vector<RankGroup> groups_of(const Job& job) const {
     std::vector<RankGroup> out;
     for (const RankClasses::Class& about : job.classes.classes) out.push_back(group_of(about));
+    std::vector<std::vector<std::uint32_t>> members(out.size());
+    for (std::uint32_t rank = 0; rank < job.classes.of_rank.size(); ++rank)
+      members[job.classes.of_rank[rank]].push_back(rank);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i].members = runs_of(members[i]);
+    if (job.stuck.empty() && request_.steps.record)
+      for (const std::uint32_t rank : shown_ranks(job)) out[job.classes.of_rank[rank]].kept = true;
     return out;
   }
 
   [[nodiscard]] RankGroup group_of(const RankClasses::Class& about) const {
     const RankProgram& program = ranks_.programs[ranks_.traits[about.first].program];
     RankGroup out{
-        about.first, about.count, ranks_.traits[about.first], program.workload > 0, 1, program.network_slowdown, {}};
+        about.first, about.count, ranks_.traits[about.first], program.workload > 0, 1, program.network_slowdown, {},
+        {},          false};
     const Workload& workload = *ranks_.workloads[program.workload];
     if (out.own_workload && from_model(workload)) out.own_model = workload.name;
     for (const GroupLinks& links : program.links) out.link_slowdown = std::max(out.link_slowdown, links.link_slowdown);
     return out;
   }
 
-  /// All ranks of a small job, else one of each group.
+  [[nodiscard]] std::uint32_t most_shown() const { return request_.kept_ranks.value_or(kSmallJob); }
+  [[nodiscard]] bool each_is_shown() const { return ranks_.traits.size() <= std::min(most_shown(), kSmallJob); }
+
+  /// SimulationRequest::kept_ranks.
   [[nodiscard]] std::vector<std::uint32_t> shown_ranks(const Job& job) const {
     std::vector<std::uint32_t> out;
-    if (ranks_.traits.size() <= kShownRanks) {
+    if (each_is_shown()) {
       for (std::uint32_t rank = 0; rank < ranks_.traits.size(); ++rank) out.push_back(rank);
       return out;
     }
@@ -146,7 +155,7 @@ class RanksSimulation {
     for (std::size_t i = 1; i < job.ranks.size(); ++i) classes.push_back(i);
     std::stable_sort(classes.begin(), classes.end(),
                      [&](std::size_t a, std::size_t b) { return job.ranks[a].awaited > job.ranks[b].awaited; });
-    classes.resize(std::min(classes.size(), kShownRanks - 1));
+    classes.resize(std::min<std::size_t>(classes.size(), most_shown() - 1));
     classes.push_back(0);
     std::sort(classes.begin(), classes.end());
     for (const std::size_t i : classes) out.push_back(job.classes.classes[i].first);
@@ -159,7 +168,8 @@ class RanksSimulation {
                           static_cast<std::int32_t>(of_rank_0.step_end.size()) - 1};
     std::map<std::uint32_t, Run> runs;                                         // by class
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;  // by communicator and lowest rank
-    for (const std::uint32_t rank : shown_ranks(job)) {
+    const std::vector<std::uint32_t> shown = shown_ranks(job);
+    for (const std::uint32_t rank : shown) {
       const std::uint32_t index = job.classes.of_rank[rank];
       const RankClasses::Class& about = job.classes.classes[index];
       if (index > 0 && !runs.contains(index)) {
@@ -169,12 +179,19 @@ class RanksSimulation {
         Simulation ignored;
         FORESHARD_TRY(again(job, index, other, ignored));
       }
-      std::vector<std::uint32_t> groups;
-      for (std::uint32_t c = 0; c < job.communicators.size(); ++c)
-        groups.push_back(
+      // Of equal ranks one stands for all, and so does one of their groups.
+      std::vector<std::uint32_t> groups = about.group;
+      for (std::uint32_t c = 0; each_is_shown() && c < job.communicators.size(); ++c)
+        groups[c] =
             numbers.try_emplace({c, job.communicators[c].first(rank)}, static_cast<std::uint32_t>(numbers.size()))
-                .first->second);
+                .first->second;
       append_rank_ops(index > 0 ? runs[index] : run, rank, groups, steps, run);
+      const std::size_t rows = run.rank_ops.size() / run.ranks.size();
+      if (rows * shown.size() > kMaxRankOps)
+        return fail(ErrorKind::usage,
+                    fmt::format("{} ranks' timelines of {} ops each are more than the {} ops that a run keeps",
+                                shown.size(), rows, kMaxRankOps),
+                    "--ranks", fmt::format("keep at most {}", kMaxRankOps / rows));
     }
     return {};
   }

@@ -30,7 +30,7 @@ struct RankSimulation {
 };
 
 /// As simulate(), with what `differences` says unlike the rest. Where `request.steps.record` is set, `run` gets
-/// the ops of one rank of each group as well (Run::rank_ops), from the step before the steady one on.
+/// the ops of `request.kept_ranks` ranks as well (Run::rank_ops), from the step before the steady one on.
 /// Fails (usage) where a rank or an adapter is not in the job, or where memory depends on time (record_stream).
 [[nodiscard]] Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings,
                                                     const MachineProfile& machine, const SimulationRequest& request,

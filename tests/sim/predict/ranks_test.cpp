@@ -76,6 +76,54 @@ TEST_CASE("a slow rank is to blame in all trials, however small the jitter") {
   CHECK(std::abs(p->trials->step_ms.median / p->step_ms - 1) < 0.01);
 }
 
+std::vector<std::uint32_t> kept_ranks(const Prediction& p) {
+  std::vector<std::uint32_t> out;
+  for (const RankRecord& rank : p.run.ranks) out.push_back(rank.rank);
+  return out;
+}
+
+TEST_CASE("a run keeps the timelines of so many groups of equal ranks as are asked for, late ones first") {
+  Plan plan = plan_of(8);
+  plan.request.differences.ranks = {{.rank = 2, .kernels = 1.2, .host = 1, .workload = nullptr},
+                                    {.rank = 5, .kernels = 1.5, .host = 1, .workload = nullptr}};
+  const auto all = plan.predict();
+  REQUIRE(all);
+  CHECK(all->run.ranks.size() == 8);
+  REQUIRE(all->ranks.size() == 3);
+  REQUIRE(all->ranks[0].members.size() == 3);  // 0, 1; 3, 4; 6, 7
+  CHECK(all->ranks[0].members[1].first == 3);
+  CHECK(all->ranks[0].members[1].count == 2);
+  CHECK(all->ranks[0].kept);
+
+  plan.request.kept_ranks = 2;
+  const auto two = plan.predict();
+  REQUIRE(two);
+  CHECK(kept_ranks(*two) == std::vector<std::uint32_t>{0, 5});
+  CHECK_FALSE(two->ranks[1].kept);
+  CHECK(two->ranks[2].kept);
+  CHECK(two->step_ms == all->step_ms);
+  plan.request.kept_ranks = 1;
+  CHECK(kept_ranks(*plan.predict()) == std::vector<std::uint32_t>{0});
+  plan.request.kept_ranks = kAllRanks;
+  CHECK(kept_ranks(*plan.predict()).size() == 8);
+}
+
+TEST_CASE("of a large job all timelines are those of its groups, whose members are told") {
+  Plan plan = plan_of(32, 8);
+  plan.request.differences.ranks = {{.rank = 5, .kernels = 1.5, .host = 1, .workload = nullptr}};
+  plan.request.kept_ranks = kAllRanks;
+  const auto p = plan.predict();
+  REQUIRE(p);
+  // Rank 5, its shard group, its replicate group, and the others.
+  CHECK(kept_ranks(*p) == std::vector<std::uint32_t>{0, 1, 4, 5});
+  std::uint32_t members = 0;
+  for (const RankGroup& group : p->ranks)
+    for (const RankRun& run : group.members) members += run.count;
+  CHECK(members == 32);
+  CHECK(rank_words(p->ranks[1].members) == "1, 9–29 (every 4th)");  // its place in the other shard groups
+  CHECK(rank_words(p->ranks[3].members) == "5");
+}
+
 TEST_CASE("quantiles are nearest ranks") {
   std::vector<Trial> trials;
   for (std::int64_t i = 1; i <= 20; ++i) trials.push_back({{i * 1'000'000}, {}, 1, {3'000'000}});
