@@ -18,6 +18,7 @@
 #include "core/base/units.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/store/store.hpp"
+#include "viz/svg/rank_picture.hpp"
 #include "viz/svg/timeline.hpp"
 
 namespace foreshard::cli {
@@ -33,6 +34,7 @@ struct ViewOptions {
   std::optional<std::uint32_t> height;
   std::optional<std::string> theme;
   std::string by = "category";
+  std::optional<std::string> picture;
   std::string machine;
   bool no_remedies = false;
   bool force = false;
@@ -79,8 +81,27 @@ Result<std::string> convert(const std::string& svg, const std::string& format) {
                         "install Debian's or Ubuntu's package librsvg2-bin, or write x.svg");
 }
 
+/// The picture that --picture names.
+Result<std::string> draw(const Run& run, const ViewOptions& options) {
+  auto timeline = timeline_options(options);
+  FORESHARD_TRY(timeline);
+  if (options.picture == "ranks") return viz::draw_rank_map(run, {timeline->window, timeline->width, timeline->theme});
+  timeline->limit = run_answer(run).capacity;
+  return viz::draw_timeline(run, *timeline);
+}
+
+/// What the heat map of ranks has no use for.
+Result<void> check_picture(const ViewOptions& options) {
+  if (options.picture != "ranks" || (!options.height && options.by == "category")) return {};
+  return fail(ErrorKind::usage,
+              options.height ? "a picture of ranks is as high as its rows" : "a picture of ranks shows no memory",
+              options.height ? "--height" : "--by", "leave it out");
+}
+
 /// A page has the size of the window that shows it.
 Result<int> view_page(const ViewOptions& options, Console& console) {
+  if (options.picture)
+    return fail(ErrorKind::usage, "a page has every picture in it", "--picture", "leave it out, or write x.svg");
   if (options.width || options.height)
     return fail(ErrorKind::usage, "a page has no size of its own", options.width ? "--width" : "--height",
                 "leave it out, or write x.svg");
@@ -110,13 +131,12 @@ Result<int> view(ViewOptions& options, Console& console) {
   if (options.no_remedies || !options.machine.empty())
     return fail(ErrorKind::usage, "a picture has no remedies", options.no_remedies ? kNoRemedies : "--machine",
                 "leave it out, or write x.html");
-  auto timeline = timeline_options(options);
-  FORESHARD_TRY(timeline);
+  FORESHARD_TRY(timeline_options(options));
+  FORESHARD_TRY(check_picture(options));
   FORESHARD_TRY(may_write(options.output, options.force));
   const auto run = traces::read_run(options.run, {console.unverified});
   FORESHARD_TRY(run);
-  timeline->limit = run_answer(*run).capacity;
-  auto svg = viz::draw_timeline(*run, *timeline);
+  auto svg = draw(*run, options);
   if (!svg) return tl::unexpected(in_run(svg.error(), run->info.name, options.run));
   auto picture = *format == "svg" ? std::move(svg) : convert(*svg, *format);
   if (!picture) return tl::unexpected(in_file(picture.error(), options.output));
@@ -148,6 +168,10 @@ Action add_view(OptionSet& set) {
                  "what the memory is stacked by; frame: by line of the program, of a recording with stacks")
       .one_of({"category", "module", "operator", "frame"})
       .type_name("category|module|operator|frame");
+  set.add_option("--picture", options->picture,
+                 "of a picture: memory and lanes of one rank, or what every rank does over time; default: timeline")
+      .one_of({"timeline", "ranks"})
+      .type_name("timeline|ranks");
   set.add_option("--machine", options->machine,
                  "of a page: profile that remedies are simulated on; default: the run's, or h200")
       .type_name("NAME|FILE")

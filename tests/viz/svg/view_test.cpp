@@ -45,6 +45,21 @@ TEST_CASE("view refuses what it does not write, and leaves no file behind") {
   CHECK(test::file_bytes(files.svg).empty());
 }
 
+TEST_CASE("a picture of ranks is one, with nothing of memory") {
+  const Files files;
+  CHECK(run_cli({"view", files.run, "-o", files.svg, "--picture", "ranks"}).status == 0);
+  CHECK(test::file_bytes(files.svg).find("waits for a rank") != std::string::npos);
+  const auto refused = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"view", files.run, "-o", files.svg, "--force"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_cli(arguments);
+  };
+  CHECK(refused({"--picture", "ranks", "--by", "module"}).err.find("shows no memory") != std::string::npos);
+  CHECK(refused({"--picture", "ranks", "--height", "900"}).err.find("as high as its rows") != std::string::npos);
+  CHECK(refused({"--picture", "links"}).status == 2);
+  CHECK(run_cli({"view", files.run, "-o", files.folder.file("run.html"), "--picture", "ranks"}).status == 2);
+}
+
 TEST_CASE("without rsvg-convert view says what to install") {
   const Files files;
   const std::string path = std::getenv("PATH") != nullptr ? std::getenv("PATH") : "";
