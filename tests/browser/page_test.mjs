@@ -542,6 +542,51 @@ await check('kernels have readable names, and their own in full', async () => {
   await close();
 });
 
+await check('the heat map of ranks', async () => {
+  const { page, close } = await open('ranks');
+  const box = () => page.evaluate(() => {
+    const [{ box }] = window.foreshard.scene.layout.ranks;
+    const stage = document.querySelector('.stage').getBoundingClientRect();
+    return { x: stage.x + box.x, y: stage.y + box.y, width: box.width, height: box.height };
+  });
+  const map = await box();
+  // A moment in which rank 0 waits: under it the tooltip says for whom.
+  const time = await page.evaluate(() => {
+    const { runs: [{ ranks }], view: { from, to } } = window.foreshard;
+    let longest;
+    ranks.each(0, from, to, (cell) => { if (cell.forRank >= 0 && (!longest || cell.to - cell.from > longest.to - longest.from)) longest = cell; });
+    return { ...longest, share: ((longest.from + longest.to) / 2 - from) / (to - from) };
+  });
+  assert.equal(time.forRank, 2);
+  await page.mouse.move(map.x + time.share * map.width, map.y + map.height / 8);
+  assert.match(await page.locator('.tooltip').innerText(), /rank 0[^]*waits for rank 2/);
+  await page.mouse.click(map.x + map.width / 2, map.y + (map.height * 5) / 8);
+  await settle(page);
+  assert.match(await page.locator('.selection-box').innerText(), /rank 2[^]*compute[^]*lanes of rank 2/);
+  const top = await page.evaluate(() => {
+    const { scene: { layout: { rows } }, view: { scroll } } = window.foreshard;
+    return rows.slice(Math.floor(scroll / 19)).map((row) => row.title);
+  });
+  assert.ok(top.includes('rank 2: compute'), top.join(', '));
+  await shot(page, 'ranks');
+  // The path's visits follow one another, and are told in words.
+  const path = await page.evaluate(() => window.foreshard.runs[0].ranks.text.paths.at(-1).visits);
+  assert.ok(path.every((visit, i) => i === 0 || visit.from === path[i - 1].to));
+  assert.ok(path.some((visit) => visit.rank === 2));
+  assert.match(await page.locator('.rank-path').textContent(), /rank 2: .*ms/);
+  await page.locator('.legend [data-key="state:path"]').click();
+  assert.ok((await view(page)).hidden.includes('state:path'));
+  // From the keyboard: the numbers of the panel's table.
+  await page.locator('.ranks button.link', { hasText: '1' }).first().press('Enter');
+  await settle(page);
+  assert.match(await page.locator('.selection-box').innerText(), /rank 1/);
+  assert.match(page.url(), /select=row%3A0%3A1|select=row:0:1/);
+  await page.locator('label.toggle', { hasText: 'ranks' }).locator('input').uncheck();
+  await settle(page);
+  assert.equal(await page.evaluate(() => window.foreshard.scene.layout.ranks.length), 0);
+  await close();
+});
+
 if (process.env.FORESHARD_TRUTH)
   await check('every rank has lanes', async () => {
     const { page, close } = await open('slow');

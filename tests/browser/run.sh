@@ -25,6 +25,8 @@ import mlp_record1 traces/samples
 echo '{"schema": 2, "name": "elsewhere", "extends": "h200"}' >"$OUT/pages/elsewhere.json"
 "$FORESHARD" plan "$OUT/pages/l1b_implicit.db" --machine "$OUT/pages/elsewhere.json" --name "on another machine" \
   -o "$OUT/pages/elsewhere.db" --force --quiet >/dev/null
+"$FORESHARD" plan "$OUT/pages/l1b_implicit.db" --slow-gpu 2=1.3 -o "$OUT/pages/ranks.db" --force --quiet >/dev/null
+"$FORESHARD" view "$OUT/pages/ranks.db" -o "$OUT/pages/ranks.html" --no-remedies --force --quiet
 RUNS="l1b_implicit mlp_record1 plan elsewhere"
 if [ -n "${FORESHARD_TRUTH:-}" ]; then
   import mlp8_stacks "$FORESHARD_TRUTH/runs"

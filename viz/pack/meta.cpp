@@ -362,6 +362,7 @@ class Meta {
     out["lanes_span"] = {{"first", first.count}, {"last", last.count}};
     out["device_ops"] = run_.device_ops.size();
     out["host_ops"] = run_.host_ops.size();
+    out["rank_map"] = !p_.ranks.empty();
   }
 
   const PackParts& p_;

@@ -18,7 +18,8 @@ PackParts::PackParts(const Run& run_in, Window window_in, std::string stacking_i
       names(run.labels),
       facts(run),
       tracks(run, facts, lane_origin),
-      ops(run, facts, tracks, lane_origin, names) {
+      ops(run, facts, tracks, lane_origin, names),
+      ranks(run, lane_origin) {
   if (run.allocator.empty()) return;
   memory.emplace(run, memory_origin);
   blocks.emplace(run, memory_origin, memory->groups(), names);
@@ -87,6 +88,10 @@ struct Pack::Parts {
       add(fmt::format("rankops/{}", tile), [this, tile] { return encode(of.ops.rank_tile(tile).columns()); });
     for (std::size_t tile = 0; tile < tile_count(of.run.host_ops.size()); ++tile)
       add(fmt::format("hostops/{}", tile), [this, tile] { return encode(of.ops.host_tile(tile).columns()); });
+    if (!of.ranks.empty()) {
+      add("rankmap", [this] { return of.ranks.map_json(); });
+      add("rankcells", [this] { return encode(of.ranks.cells().columns()); });
+    }
     add("find/ops", [this] { return encode(of.ops.find_device().columns()); });
     add("find/hostops", [this] { return encode(of.ops.find_host().columns()); });
   }

@@ -13,6 +13,7 @@
 #include "viz/pack/memory_levels.hpp"
 #include "viz/pack/op_tables.hpp"
 #include "viz/pack/pack.hpp"
+#include "viz/pack/rank_pieces.hpp"
 #include "viz/pack/track_levels.hpp"
 #include "viz/scene/window.hpp"
 
@@ -29,6 +30,7 @@ struct PackParts {
   OpFacts facts;
   TrackLevels tracks;
   OpTables ops;
+  RankPieces ranks;
   std::optional<MemoryLevels> memory;
   std::optional<BlockLevels> blocks;
 };

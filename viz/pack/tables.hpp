@@ -214,6 +214,13 @@ inline constexpr std::array kRankOps{
     ColumnInfo{"sequence", number},
 };
 
+/// The heat map of ranks: by row of "rankmap", then by time. `state` is of its states, `for_rank` whom `waiting` is
+/// for.
+inline constexpr std::array kRankCells{
+    ColumnInfo{"row", number},   ColumnInfo{"start", time},      ColumnInfo{"length", duration},
+    ColumnInfo{"state", number}, ColumnInfo{"for_rank", number},
+};
+
 inline constexpr std::array kHostOps{
     ColumnInfo{"kind", host_kind}, ColumnInfo{"thread", number}, ColumnInfo{"name", name},
     ColumnInfo{"start", time},     ColumnInfo{"end", time},      ColumnInfo{"correlation", number},
@@ -250,6 +257,7 @@ inline constexpr TableLayout kMergedBlocks{"merged", tables_detail::kMergedBlock
 inline constexpr TableLayout kSegments{"segments", tables_detail::kSegments};
 inline constexpr TableLayout kDeviceOps{"ops", tables_detail::kDeviceOps};
 inline constexpr TableLayout kRankOps{"rankops", tables_detail::kRankOps};
+inline constexpr TableLayout kRankCells{"rankcells", tables_detail::kRankCells};
 inline constexpr TableLayout kHostOps{"hostops", tables_detail::kHostOps};
 inline constexpr TableLayout kFindOps{"find/ops", tables_detail::kFindOps};
 inline constexpr TableLayout kFindHostOps{"find/hostops", tables_detail::kFindHostOps};
@@ -257,9 +265,9 @@ inline constexpr TableLayout kFindBlocks{"find/blocks", tables_detail::kFindBloc
 
 /// Every table. A piece is of the table whose name its own begins with; the stackings of memory are
 /// "memory/stack".
-inline constexpr std::array kTables{kMemoryLines, kMemoryStack,  kMemoryEvents, kTrack,     kTotals,
-                                    kBlocks,      kMergedBlocks, kSegments,     kDeviceOps, kRankOps,
-                                    kHostOps,     kFindOps,      kFindHostOps,  kFindBlocks};
+inline constexpr std::array kTables{kMemoryLines, kMemoryStack,  kMemoryEvents, kTrack,       kTotals,
+                                    kBlocks,      kMergedBlocks, kSegments,     kDeviceOps,   kRankOps,
+                                    kRankCells,   kHostOps,      kFindOps,      kFindHostOps, kFindBlocks};
 
 /// A column's number for a value: enumerations by their values, ids −1 where there is none.
 template <class Tag>

@@ -2,6 +2,7 @@
 
 #include "viz/pack/page.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -83,6 +84,35 @@ TEST_CASE("a run without memory, and one without ops, make pages") {
   memory.host_ops.clear();
   CHECK(page_of(memory).size() > 1000);
   CHECK_FALSE(Pack::make(Run{}, {}));
+}
+
+TEST_CASE("a run of several ranks has what each does, and one of one rank has not") {
+  CHECK_FALSE(Pack::make(small_run(), {})->piece("rankmap"));
+  Run run = small_run();
+  for (const std::uint32_t rank : {0U, 3U}) {
+    run.ranks.push_back({rank, {}, {}});
+    for (const DeviceOpRecord& op : run.device_ops) {
+      run.rank_ops.push_back({rank, 0, {}, -1, op});
+      if (rank == 3) run.rank_ops.back().op.end = run.rank_ops.back().op.end + Nanoseconds{20};
+    }
+  }
+  const auto pack = Pack::make(run, {});
+  REQUIRE(pack);
+  const auto map = nlohmann::json::parse(inflated(*pack->piece("rankmap")));
+  REQUIRE(map["rows"].size() == 2);
+  CHECK(map["rows"][1]["name"] == "rank 3");
+  CHECK(map["missing"] == "2 of 4 ranks are not kept: plan … --ranks all -o RUN keeps them");
+  CHECK(map["states"].size() == 4);
+  const NamedColumns cells = table(*pack, "rankcells");
+  // Each row's cells follow one another, and every state is one of the map's.
+  const Column &row = cells.at("row"), &start = cells.at("start"), &length = cells.at("length");
+  REQUIRE(row.size() > 4);
+  CHECK(std::is_sorted(row.begin(), row.end()));
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    CHECK(cells.at("state")[i] < 4);
+    CHECK(length[i] > 0);
+    if (i > 0 && row[i] == row[i - 1]) CHECK(start[i] == start[i - 1] + length[i - 1]);
+  }
 }
 
 TEST_CASE("view writes a page once, and again with --force") {

@@ -15,6 +15,7 @@ import { buildLegend } from './ui/legend';
 import { Mouse } from './ui/mouse';
 import { compareSection, explainSection, peaksTable, runSection, section } from './ui/panel';
 import { Ranks, ranksSection } from './ui/ranks';
+import { pathSection } from './ui/rank_row';
 import { RangePanel } from './ui/range';
 import { copyText } from './ui/save';
 import { saveMenu } from './ui/save_menu';
@@ -32,7 +33,7 @@ const NOTICE_TIME = 2500; // ms
 function firstView(runs: RunData[], whole: Whole, theme: View['theme']): View {
   const [from, to] = firstWindow(runs);
   return {
-    from, to, stacking: runs[0].meta.view.stacking, hidden: new Set(), sections: { memory: true, lanes: true, map: true }, theme,
+    from, to, stacking: runs[0].meta.view.stacking, hidden: new Set(), sections: { memory: true, ranks: true, lanes: true, map: true }, theme,
     mapFrom: 0, mapTo: whole.mapTo, unfolded: new Set(), scroll: 0,
   };
 }
@@ -88,6 +89,7 @@ export class App implements Page {
     this.listen();
     this.applyTheme();
     void Promise.all(runs.map((run) => run.loadNames())).then(() => this.redraw());
+    void Promise.all(runs.map((run) => run.ranksHere)).then(() => this.sectionsChanged());
     void this.fillPanel();
     if (this.view.selection) void this.select(this.view.selection, false);
     if (this.view.range) void this.range.show();
@@ -235,7 +237,12 @@ export class App implements Page {
     for (const run of this.runs) {
       const label = this.scene.several ? ` ${run.label}` : '';
       const ranks = await extra<Ranks>(`${run.prefix}ranks`);
-      if (ranks) parts.push(section(ranks.late ? `Rank ${ranks.late.rank} is late${label}` : `Ranks${label}`, !compare, ranksSection(run, ranks)));
+      if (ranks) parts.push(section(ranks.late ? `Rank ${ranks.late.rank} is late${label}` : `Ranks${label}`, !compare, ranksSection(run, ranks, (rank) => {
+        const row = run.ranks?.rowOf(rank) ?? -1;
+        if (row >= 0) void this.select({ kind: 'row', run: this.runs.indexOf(run), id: row }, false);
+      })));
+      await run.ranksHere;
+      if (run.ranks?.text.paths.length) parts.push(section(`Critical path over the ranks${label}`, false, pathSection(run.ranks)));
       const explain = await extra<{ [key: string]: unknown }>(`${run.prefix}explain`);
       if (explain) parts.push(section(`Why is memory over-allocated?${label}`, !compare, explainSection(run, explain)));
       const time = (await extra<TimeReport>(`${run.prefix}time`)) ?? (await extra<TimeReport>(`${run.prefix}waits`));

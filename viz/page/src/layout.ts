@@ -12,6 +12,7 @@ const AXIS = 24;
 const PHASES = 17; // above a memory chart
 const LEAST_MEMORY = 110;
 const LEAST_MAP = 90;
+const RANK_ROW = 13; // of the heat map, where there is room
 
 /** A chart and the runs that it shows. */
 export interface Pane {
@@ -27,6 +28,7 @@ export interface Layout {
   top: number; // y of the charts' upper edge
   memory: Pane[];
   phases?: Box; // the memory's, above its chart
+  ranks: Pane[]; // what every rank does, of each run that has several
   lanes?: Box;
   map: Pane[];
   axis: number; // y of the line of the time axis
@@ -50,7 +52,10 @@ export function arrange(runs: RunData[], view: View, split: boolean, width: numb
   const note = memoryRuns.length && rows.length && runs.some((run) => run.clockNote) ? 13 : 0;
   const phases = memoryRuns.length && runs.length === 1 && runs[0].meta.phases.some((of) => of.on === 'memory') ? PHASES : 0;
   const top = 20 + (note ? LINE : 0);
-  const room = height - top - phases - AXIS - 8;
+  const rankRuns = view.sections.ranks ? all.filter((i) => runs[i].ranks) : [];
+  const whole = height - top - phases - AXIS - 8;
+  const ranksHeight = Math.floor(Math.min(...rankRuns.map((i) => runs[i].ranks!.rows.length * RANK_ROW), whole * 0.2) * rankRuns.length);
+  const room = whole - (rankRuns.length ? ranksHeight + 10 : 0);
   const lanesGap = rows.length ? 10 : 0, mapGap = mapRuns.length ? 12 : 0;
   const least = memoryRuns.length * LEAST_MEMORY;
   const share = mapRuns.length > 1 ? 0.34 : 0.24;
@@ -58,13 +63,15 @@ export function arrange(runs: RunData[], view: View, split: boolean, width: numb
   const most = least || mapHeight ? room * (runs.length > 1 ? 0.34 : 0.46) : room;
   const lanesHeight = !rows.length ? 0 : Math.max(Math.min(rows.length * ROW, room - mapHeight - least - lanesGap - mapGap, most), ROW * 2);
   const memoryHeight = least ? room - mapHeight - lanesHeight - mapGap - lanesGap : 0;
-  const lanesTop = top + phases + memoryHeight + (least ? lanesGap : 0);
+  const ranksTop = top + phases + memoryHeight + (least && rankRuns.length ? 10 : 0);
+  const lanesTop = ranksTop + (rankRuns.length ? ranksHeight : 0) + (least || rankRuns.length ? lanesGap : 0);
   const mapTop = lanesTop + lanesHeight + (rows.length ? mapGap : 0);
-  const end = mapRuns.length ? mapTop + mapHeight : rows.length ? lanesTop + lanesHeight : top + phases + memoryHeight;
+  const end = mapRuns.length ? mapTop + mapHeight : rows.length ? lanesTop + lanesHeight : ranksTop + (rankRuns.length ? ranksHeight : 0);
   return {
     width, height, frame, rows, note, top,
     memory: panes(memoryRuns, LEFT, top + phases, frame.width, memoryHeight, 8),
     phases: phases ? { x: LEFT, y: top, width: frame.width, height: phases - 2 } : undefined,
+    ranks: panes(rankRuns.map((i) => [i]), LEFT, ranksTop, frame.width, ranksHeight, 8),
     lanes: rows.length ? { x: LEFT, y: lanesTop, width: frame.width, height: lanesHeight } : undefined,
     map: panes(mapRuns, LEFT, mapTop, frame.width, mapHeight, 8),
     axis: end,

@@ -5,6 +5,7 @@ import { RunData } from './data/run';
 import { Frame, inside } from './draw/frame';
 import { drawLanes, fit } from './draw/lanes';
 import { drawMap, drawMapAxis, MapStyle } from './draw/map';
+import { drawRanks } from './draw/ranks';
 import { drawLine, drawMemoryAxis, drawStack, memoryPixels, MemoryPixels, StackPart } from './draw/memory';
 import { drawMemoryMarks, drawMemoryPhases, drawSteps, letter, MarkStyle } from './draw/steps';
 import { Surface } from './draw/surface';
@@ -116,6 +117,10 @@ export class Scene {
     return this.layout.map.find(({ box }) => inside(box, x, y));
   }
 
+  rankPane(x: number, y: number): Pane | undefined {
+    return this.layout.ranks.find(({ box }) => y >= box.y && y < box.y + box.height && x < box.x + box.width);
+  }
+
   draw(surface: Surface, width: number, height: number): void {
     const layout = this.arrange(width, height);
     const ink = this.ink();
@@ -125,6 +130,9 @@ export class Scene {
     const [first] = layout.memory;
     if (layout.phases && first) drawMemoryPhases(surface, this.runs[0], layout.phases, first.box, this.memoryFrame(0), ink);
     for (const pane of layout.memory) this.drawMemory(surface, pane, ink);
+    for (const { box, runs } of layout.ranks)
+      for (const run of runs)
+        drawRanks(surface, this.runs[run].ranks!, layout.frame, box, { ink, dark: ink === this.runs[0].meta.ink.dark, name: this.several ? `${letter(run)}: ` : '', hidden: this.hidden });
     if (layout.lanes)
       drawLanes(surface, this.runs, layout.rows, layout.frame, layout.lanes, this.view.scroll, { ink, hidden: this.hidden });
     for (const { box, runs } of layout.map)

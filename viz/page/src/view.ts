@@ -2,10 +2,10 @@
 
 import { MemoryOver } from './data/clock';
 
-export type SectionName = 'memory' | 'lanes' | 'map';
+export type SectionName = 'memory' | 'ranks' | 'lanes' | 'map';
 
 export interface Selection {
-  kind: 'op' | 'host' | 'block' | 'rank' | 'wait';
+  kind: 'op' | 'host' | 'block' | 'rank' | 'row' | 'wait'; // rank: an op of one; row: of the heat map of ranks
   run: number;
   id: number;
 }
@@ -70,7 +70,7 @@ export function readLink(hash: string, view: View): void {
   if (words.has('limit')) view.limit = words.get('limit') === '1';
   const over = (['host', 'gpu'] as const).find((of) => of === words.get('over'));
   if (over) view.over = over;
-  const select = /^(op|host|block|rank|wait):(\d+):(\d+)$/.exec(words.get('select') ?? '');
+  const select = /^(op|host|block|rank|row|wait):(\d+):(\d+)$/.exec(words.get('select') ?? '');
   if (select)
     view.selection = { kind: select[1] as Selection['kind'], run: Number(select[2]), id: Number(select[3]) };
   view.range = pair(words.get('range')) ?? view.range;

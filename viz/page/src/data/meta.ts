@@ -103,6 +103,7 @@ export interface Meta {
   lanes_span: { first: number; last: number };
   device_ops: number;
   host_ops: number;
+  rank_map: boolean; // there are the pieces "rankmap" and "rankcells"
   streams: { id: number; name: string; title: string }[]; // title: of its component in the stacking by stream
   units: string[];
   parameters: string[];

@@ -4,6 +4,7 @@ import { upperBound } from './upper_bound';
 import { Clock, MemoryOver } from './clock';
 import { Level, Meta, Stacking } from './meta';
 import { linesFromEvents, stackFromEvents } from './events';
+import { RankMap, RankMapText } from './rank_map';
 import { DataSource, json } from './source';
 import { Table, TableName, Tables } from './tables';
 import { Derived, Tiles } from './tiles';
@@ -98,7 +99,10 @@ export class RunData {
   time?: TimeReport;
   waits: Wait[] = [];
   waitStarts: number[] = [];
+  /** What every rank does, where there are several: once it is here. */
+  ranks?: RankMap;
   readonly tiles: Tiles;
+  private ranksComing?: Promise<void>;
   private namesComing?: Promise<void>;
 
   private constructor(
@@ -166,6 +170,16 @@ export class RunData {
       this.names = names ?? [];
     });
     return this.namesComing;
+  }
+
+  /** When `ranks` is here, where there are several. */
+  get ranksHere(): Promise<void> {
+    return (this.ranksComing ??= this.loadRanks());
+  }
+  private async loadRanks(): Promise<void> {
+    if (!this.meta.rank_map) return;
+    const [text, cells] = await Promise.all([json<RankMapText>(this.source, `${this.prefix}rankmap`), this.tiles.load('rankcells', 'rankcells')]);
+    if (text && cells) this.ranks = new RankMap(text, cells);
   }
 
   get usedClasses(): number[] {

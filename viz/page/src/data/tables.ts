@@ -31,6 +31,7 @@ const READ = {
     'waits_end', 'wait_event', 'wait_stream', 'wait_op',
   ],
   rankops: ['rank', 'name', 'symbol', 'class', 'start', 'end', 'bytes', 'step', 'phase', 'sequence'],
+  rankcells: ['row', 'start', 'length', 'state', 'for_rank'],
   hostops: ['kind', 'thread', 'name', 'start', 'end', 'correlation', 'op', 'track'],
   'find/ops': ['name', 'symbol', 'unit', 'start'],
   'find/hostops': ['name', 'start'],

@@ -4,6 +4,7 @@ import { Block } from '../data/run';
 import { Scene } from '../scene';
 import { Bar, barAt, ROW } from './lanes';
 import { blockAt } from './map';
+import { rowAt } from './ranks';
 import { waitAt } from './waits';
 
 export type Hit =
@@ -11,6 +12,7 @@ export type Hit =
   | { kind: 'block'; run: number; block: Block }
   | { kind: 'memory'; time: number }
   | { kind: 'wait'; run: number; id: number }
+  | { kind: 'row'; run: number; first: number; count: number; time: number } // of the heat map; time NaN: its name
   | { kind: 'label'; key: string };
 
 export function hitAt(scene: Scene, x: number, y: number): Hit | undefined {
@@ -26,6 +28,11 @@ export function hitAt(scene: Scene, x: number, y: number): Hit | undefined {
     if (x < frame.left) return row.folds > 1 ? { kind: 'label', key: `${row.run}:${row.lane}` } : undefined;
     const bar = barAt(scene.runs[row.run], row.track, frame, frame.time(x), 3 * frame.nsPerPixel);
     return bar && !scene.hidden(`class:${bar.opClass}`) ? { kind: 'bar', run: row.run, track: row.track, bar } : undefined;
+  }
+  const ranks = scene.rankPane(x, y);
+  if (ranks) {
+    const [run] = ranks.runs;
+    return { kind: 'row', run, ...rowAt(scene.runs[run].ranks!, ranks.box, y), time: x < frame.left ? NaN : frame.time(x) };
   }
   if (x < frame.left || x > frame.left + frame.width) return undefined;
   const map = scene.mapPane(x, y);

@@ -9,7 +9,7 @@ const KEYS: [string, string][] = [
   ['ctrl- or alt-wheel over the addresses', 'zoom addresses'],
   ['wheel over the names of lanes', 'scroll the lanes'],
   ['shift-drag', 'choose a range: its totals stand in the panel'],
-  ['click', 'an op: what it waits for; a block: why it is alive; the memory chart: what is alive then'],
+  ['click', 'an op: what it waits for; a block: why it is alive; the memory chart: what is alive then; a rank: its lanes'],
   ['double click', 'zoom to an op'],
   ['w s, + −', 'zoom in, out'],
   ['a d, ← →', 'move left, right'],

@@ -48,6 +48,13 @@ export function buildLegend(scene: Scene, ink: Ink, toggle: (key: string, only: 
   }
   if (scene.view.sections.memory && scene.capacity !== undefined)
     entry(legend.querySelector<HTMLElement>('.legend-group')!, 'line:limit', 'limit (what the allocator may take)', el('span', { className: 'stroke', style: `border-top:2px dashed ${ink.alarm}` }));
+  const map = scene.view.sections.ranks ? scene.runs.find((run) => run.ranks)?.ranks : undefined;
+  if (map) {
+    const box = group('ranks');
+    map.text.states.forEach((of, i) => entry(box, `state:${i}`, of.title, swatch(ink === scene.runs[0].meta.ink.dark ? of.dark : of.light)));
+    if (map.text.paths.length)
+      entry(box, 'state:path', 'critical path over the ranks', el('span', { className: 'stroke', style: `border-top:2px solid ${ink.text}` }));
+  }
   if (scene.view.sections.lanes) {
     const used = new Set<number>();
     for (const run of scene.runs) for (const of of run.usedClasses) used.add(of);

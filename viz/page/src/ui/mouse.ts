@@ -148,6 +148,7 @@ export class Mouse {
     } else if (hit.kind === 'memory') void this.selection.showMoment(hit.time);
     else if (hit.kind === 'block') void this.selection.select({ kind: 'block', run: hit.run, id: hit.block.id }, false);
     else if (hit.kind === 'wait') void this.selection.select({ kind: 'wait', run: hit.run, id: hit.id }, false);
+    else if (hit.kind === 'row') void this.selection.select({ kind: 'row', run: hit.run, id: hit.first }, false);
     else if (hit.bar.count > 1) this.zoomTo(hit.bar.start, hit.bar.end, 0.2, 0);
     else {
       const { meta } = runs[hit.run];

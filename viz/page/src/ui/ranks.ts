@@ -2,7 +2,7 @@
 
 import { RunData } from '../data/run';
 import { duration } from '../format';
-import { el, swatch, visible } from './dom';
+import { button, el, swatch, visible } from './dom';
 import { grid } from './panel';
 
 interface RankTime {
@@ -31,13 +31,14 @@ function parts(run: RunData): { key: keyof RankTime; title: string; colour: stri
   const colour = (title: string) => run.meta.classes.find((of) => of.title === title)?.colour ?? 'var(--faint)';
   return [
     { key: 'compute_ns', title: 'compute', colour: colour('GEMM') },
-    { key: 'waiting_ns', title: 'waits for a rank', colour: 'var(--alarm)' },
+    { key: 'waiting_ns', title: 'waits for a rank', colour: colour('all-reduce (AR)') }, // as in the heat map
     { key: 'communication_ns', title: 'exposed communication', colour: colour('all-gather (AG)') },
     { key: 'idle_ns', title: 'idle', colour: 'var(--grid)' },
   ];
 }
 
-export function ranksSection(run: RunData, ranks: Ranks): HTMLElement {
+/** `show` brings a rank's lanes into view. */
+export function ranksSection(run: RunData, ranks: Ranks, show: (rank: number) => void): HTMLElement {
   const shown = parts(run);
   const longest = Math.max(1, ...ranks.times.map((of) => of.step_ns));
   const bar = (of: RankTime) =>
@@ -47,7 +48,7 @@ export function ranksSection(run: RunData, ranks: Ranks): HTMLElement {
   ranks.sentences.forEach((sentence, i) => box.append(el('p', { className: i ? 'faint' : '' }, visible(sentence))));
   box.append(el('p', {}, ...shown.map(({ title, colour }) => el('span', { className: 'key' }, swatch(colour), title))));
   box.append(grid(['rank', 'GPU time of a step', 'compute', 'others wait for it'], ranks.times.map((of) => [
-    String(of.rank), bar(of), duration(of.compute_ns), duration(of.others_wait_ns),
+    run.meta.rank_map ? button(String(of.rank), `the lanes of rank ${of.rank}`, () => show(of.rank), 'link') : String(of.rank), bar(of), duration(of.compute_ns), duration(of.others_wait_ns),
   ])));
   if (ranks.late)
     box.append(grid([`rank ${ranks.late.rank}`, 'compute', 'others’', 'they wait for it'], ranks.late.phases.map((of) => [

@@ -9,6 +9,7 @@ import { Selection } from '../view';
 import { blockName, blockRows, blockTitle, blockWhy, hostRows, Jump, opRows, opTitle, opWaits, rankRows } from './details';
 import { button, el, swatch, table, visible } from './dom';
 import { grid, section } from './panel';
+import { laneOf, rankDetails } from './rank_row';
 import { Stage } from './stage';
 import { waitDetails } from './time';
 
@@ -80,6 +81,12 @@ export class SelectionPanel {
       this.stage.marked = { run: index, wait: true, from: wait.from, to: wait.to, waits: [] };
       return section('Why the compute stream waits', true, await waitDetails(run, run.time, wait, jump));
     }
+    if (selection.kind === 'row') {
+      const row = run.ranks?.rows[id];
+      if (!row) return undefined;
+      this.showLane(index, laneOf(run, row.rank));
+      return section(visible(row.name), true, rankDetails(run, id, this.page.scene.view.from, this.page.scene.view.to));
+    }
     if (selection.kind === 'rank') {
       const op = await run.rankOp(id);
       if (!op) return undefined;
@@ -120,6 +127,15 @@ export class SelectionPanel {
         this.navigation.scrollLanes(index * ROW - lanes.height / 2);
       }
     }
+  }
+
+  /** Scrolls the lanes to one. */
+  private showLane(run: number, lane: number): void {
+    const { rows, lanes } = this.page.scene.arrange(...this.stage.size());
+    const at = rows.findIndex((row) => row.run === run && row.lane === lane);
+    if (at < 0 || lane < 0 || !lanes) return;
+    this.page.scene.view.scroll = 0;
+    this.navigation.scrollLanes(at * ROW);
   }
 
   /** The blocks alive at a time of the axis. */

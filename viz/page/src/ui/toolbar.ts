@@ -53,7 +53,8 @@ export function limitToggle(scene: Scene, changed: () => void): HTMLElement {
 }
 
 function sectionToggles(scene: Scene, changed: () => void): HTMLElement[] {
-  return (['memory', 'lanes', 'map'] as const).map((name) => {
+  const names = (['memory', 'ranks', 'lanes', 'map'] as const).filter((name) => name !== 'ranks' || scene.runs.some((run) => run.meta.rank_map));
+  return names.map((name) => {
     const box = el('input', { type: 'checkbox', checked: scene.view.sections[name] });
     box.addEventListener('change', () => {
       scene.view.sections[name] = box.checked;

@@ -5,6 +5,7 @@ import { both, moment } from '../format';
 import { Page } from '../page';
 import { blockRows, blockTitle, hostRows, manyOps, opRows, opTitle, rankRows } from './details';
 import { el, swatch, table, visible } from './dom';
+import { rankTip } from './rank_row';
 import { waitRows } from './time';
 
 export class Tooltip {
@@ -37,6 +38,7 @@ export class Tooltip {
       const wait = waits[hit.id];
       return time && el('div', {}, table(waitRows(time, wait)), el('p', {}, visible(wait.text)), el('i', {}, 'click: what it waits for'));
     }
+    if (hit.kind === 'row') return rankTip(this.page.scene.runs[hit.run], hit.first, hit.count, hit.time, this.page.scene.layout.frame.nsPerPixel);
     if (hit.kind === 'memory') return this.memory(x, y, hit.time);
     const run = this.page.scene.runs[hit.run];
     const { bar } = hit;
