@@ -1,5 +1,7 @@
 #include "cli/reports/straggler_report.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal/printable.hpp"
@@ -50,6 +52,31 @@ void print_stragglers(std::ostream& out, const Stragglers& found) {
   out << '\n';
   print_times(out, found);
   if (found.late) print_phases(out, *found.late);
+}
+
+void print_rank_path(std::ostream& out, const RankPath& path) {
+  constexpr std::size_t kLines = 12;
+  out << fmt::format("\ncritical path over the ranks, {:.2f} ms from the last rank's end to the last rank's end\n",
+                     (path.end() - path.begin()).ms());
+  for (const std::string& line : path_lines(path, kLines)) out << "  " << in_line(line) << '\n';
+}
+
+Json rank_path_json(const RankPath& path) {
+  Json visits = Json::array();
+  for (const PathVisit& visit : path.visits)
+    visits.push_back({{"rank", visit.rank},
+                      {"begin_ns", visit.begin.count},
+                      {"end_ns", visit.end.count},
+                      {"compute_ns", visit.compute.count},
+                      {"communication_ns", visit.communication.count},
+                      {"idle_ns", visit.idle.count},
+                      {"most", visit.most.empty() ? Json(nullptr) : Json(visit.most)},
+                      {"most_ns", visit.most_time.count},
+                      {"last_to_begin", visit.collective.empty() ? Json(nullptr) : Json(visit.collective)}});
+  return {{"step", path.step},
+          {"begin_ns", path.begin().count},
+          {"end_ns", path.end().count},
+          {"visits", std::move(visits)}};
 }
 
 Json own_kernels_json(const std::optional<OwnKernels>& own) {

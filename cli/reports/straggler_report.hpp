@@ -5,11 +5,17 @@
 #include <ostream>
 
 #include "cli/terminal/output.hpp"
+#include "core/straggler/rank_path.hpp"
 #include "core/straggler/straggler.hpp"
 
 namespace foreshard::cli {
 
 void print_stragglers(std::ostream& out, const Stragglers& found);
+
+/// The critical path over the ranks: at most a dozen lines that add up to the step.
+void print_rank_path(std::ostream& out, const RankPath& path);
+/// Key `rank_path` of `explain --time --json`.
+[[nodiscard]] Json rank_path_json(const RankPath& path);
 
 /// Key `own_kernels` of `fit --json` and of the late rank; null: none.
 [[nodiscard]] Json own_kernels_json(const std::optional<OwnKernels>& own);

@@ -169,6 +169,7 @@ Json time_json(const TimeReport& report) {
   json["step_ms"] = report.reported ? Json(report.reported->ms) : Json(nullptr);
   json["step_ms_source"] = report.reported ? Json(report.reported->source) : Json(nullptr);
   json["ranks"] = report.stragglers ? stragglers_json(*report.stragglers) : Json(nullptr);
+  json["rank_path"] = report.rank_path ? rank_path_json(*report.rank_path) : Json(nullptr);
   json["causes"] = causes_json(e);
   json["gaps"] = gaps_json(report.run, e);
   json["parts"] = parts_json(report.run, e);

@@ -7,6 +7,7 @@
 
 #include "cli/reports/as_it_is.hpp"
 #include "cli/reports/plan_command.hpp"
+#include "cli/reports/straggler_report.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_tables.hpp"
 #include "cli/terminal/printable.hpp"
@@ -200,6 +201,7 @@ void print_time(std::ostream& out, const TimeReport& report, bool detail) {
     print_phases(out, report.run, report.time);
     print_longest(out, report.run, report.time);
     print_path(out, report.run, report.time, report.critical_path);
+    if (report.rank_path) print_rank_path(out, *report.rank_path);
     print_host(out, report.run, report.time);
   }
   print_remedies(out, report, detail);

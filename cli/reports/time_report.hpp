@@ -14,6 +14,7 @@
 #include "core/explain_time/critical_path.hpp"
 #include "core/explain_time/time_explanation.hpp"
 #include "core/run/run.hpp"
+#include "core/straggler/rank_path.hpp"
 #include "core/straggler/straggler.hpp"
 #include "sim/sweep/time_remedies.hpp"
 
@@ -47,6 +48,7 @@ struct TimeReport {
   std::string fingerprint = {};               ///< of the run; empty: a store without
   std::optional<CleanStep> clean = {};        ///< none: no profiler slowed the step
   std::optional<RemedySource> source = {};    ///< none: RUN is no store, which plan could take
+  std::optional<RankPath> rank_path = {};     ///< of the step; none: one rank was recorded
 };
 
 /// The key "parts" of time_json() alone: a page has it of every step.

@@ -19,6 +19,7 @@ Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
       wanted.path, wanted.run, *time, critical_path(wanted.run, *time), std::nullopt, find_stragglers(wanted.run),
       std::nullopt};
   if (!wanted.step) report.reported = step_time(wanted.run);
+  report.rank_path = rank_path(wanted.run, time->step);
   report.fingerprint = fingerprint_of(wanted.run);
   report.no_remedies = wanted.no_remedies;
   add_clean_step(wanted.workload.get(), wanted.remedies, report);

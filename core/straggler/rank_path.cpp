@@ -43,7 +43,7 @@ class PathWalk {
   PathWalk(const Run& run, const std::vector<RankSpans>& ranks) : run_(run), ranks_(ranks) {
     for (std::size_t i = 0; i < ranks.size(); ++i) place_of_[ranks[i].rank] = i;
     for (const RankOpRecord& row : run.rank_ops)
-      if (row.sequence >= 0) collectives_.try_emplace(key_of(row), &row.op);
+      if (row.sequence >= 0) collectives_.try_emplace(key_of(row), &row);
   }
 
   RankPath walk(const StepBounds& bounds) {
@@ -115,18 +115,22 @@ class PathWalk {
     if (visit_.end > visit_.begin) out_.visits.push_back(visit_);
   }
 
-  /// "all-gather layers.3".
+  /// "all-gather layers.3"; of a recording, whose collectives have no unit, "all-gather in backward".
   [[nodiscard]] std::string name_of(const CollectiveKey& key) const {
-    const DeviceOpRecord& op = *collectives_.at(key);
-    const std::string unit = op.unit.valid() ? run_.units[op.unit.value].name : "";
-    return fmt::format("{}{}", dashed_name(op.collective),
-                       !op.unit.valid() ? "" : " " + (unit.empty() ? "root" : unit));
+    const RankOpRecord& row = *collectives_.at(key);
+    const std::string kind(dashed_name(row.op.collective));
+    if (row.op.unit.valid()) {
+      const std::string& unit = run_.units[row.op.unit.value].name;
+      return kind + " " + (unit.empty() ? "root" : unit);
+    }
+    const std::string phase = row.phase.valid() ? run_.labels.text(row.phase) : std::string();
+    return phase.empty() ? kind : kind + " in " + phase;
   }
 
   const Run& run_;
   const std::vector<RankSpans>& ranks_;
   std::map<std::uint32_t, std::size_t> place_of_;
-  std::map<CollectiveKey, const DeviceOpRecord*> collectives_;
+  std::map<CollectiveKey, const RankOpRecord*> collectives_;
   Nanoseconds at_;
   std::size_t place_ = 0;
   PathVisit visit_;
