@@ -186,13 +186,18 @@ class JobSimulation {
       ranks_[rank].engine().finish(answer->communicator, answer->at);
   }
 
-  /// Lets the rank whose next instant is the first go on though a collective of it waits; false where none can.
+  /// Lets the rank whose next instant is the first go on though a collective of it waits, not beyond the next instant
+  /// of any other, which may be the last to come to it; false where none can.
   bool force_first() {
     std::uint32_t first = 0;
-    for (std::uint32_t i = 1; i < ranks_.size(); ++i)
-      if (ranks_[i].next() < ranks_[first].next()) first = i;
+    Nanoseconds others = kNever;
+    for (std::uint32_t i = 1; i < ranks_.size(); ++i) {
+      const Nanoseconds next = ranks_[i].next();
+      others = std::min(others, std::max(next, ranks_[first].next()));
+      if (next < ranks_[first].next()) first = i;
+    }
     if (ranks_[first].next() == kNever) return false;
-    ranks_[first].step();
+    ranks_[first].step(others);
     take_meetings(first);
     return true;
   }

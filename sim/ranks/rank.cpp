@@ -110,12 +110,12 @@ Nanoseconds Rank::next() const {
   return engine_.next();
 }
 
-void Rank::step() {
+void Rank::step(Nanoseconds until) {
   if (can_act() && host_now_ < engine_.next()) {
     act();
     return;
   }
-  if (!engine_.advance_once(can_act() ? host_now_ : kNever)) return;
+  if (!engine_.advance_once(can_act() ? std::min(host_now_, until) : until)) return;
   while (step_ends_.size() < program_.step_ends.size() && engine_.ended(program_.step_ends[step_ends_.size()])) {
     step_ends_.push_back(engine_.now());
     idle_for_ranks_.push_back(engine_.idle_for_ranks());

@@ -33,8 +33,8 @@ class Rank {
 
   /// Goes on until a collective has something to tell (engine().meetings()), or nothing is left to do.
   void run();
-  /// The next thing only.
-  void step();
+  /// The next thing, and of what follows only what lies before `until`.
+  void step(Nanoseconds until = kNever);
   /// When step() would do something; kNever where it never will unless a collective goes on.
   [[nodiscard]] Nanoseconds next() const;
   /// Done with its program; of one that dies with what it lives to do.

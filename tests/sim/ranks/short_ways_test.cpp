@@ -52,15 +52,24 @@ RunningOp collective(Dice& dice) {
   return out;
 }
 
-/// One world of `ranks`; every op of the compute stream ends a step, so that the job tells when it ended.
-HostProgram program(unsigned seed, std::uint32_t ranks) {
+/// One world of `ranks`, or of a mesh its shards of two and replicas; every op of the compute stream ends a step, so
+/// that the job tells when it ended.
+HostProgram program(unsigned seed, std::uint32_t ranks, bool mesh = false) {
   Dice dice(seed);
   HostProgram out;
-  out.communicators.push_back({.name = "world", .ranks = ranks});
+  if (mesh) {
+    std::vector<std::uint32_t> replicas;
+    for (std::uint32_t rank = 0; rank < ranks; rank += 2) replicas.push_back(rank);
+    out.communicators.push_back({.name = "shard", .ranks = 2, .members = {0, 1}});
+    out.communicators.push_back({.name = "replicate", .ranks = ranks / 2, .members = replicas});
+  } else {
+    out.communicators.push_back({.name = "world", .ranks = ranks});
+  }
   OpTable& table = out.table;
   std::array<StreamId, 4> streams{};
   for (StreamId& stream : streams) stream = table.add_stream();
-  const CommunicatorId world = table.add_communicator();
+  std::vector<CommunicatorId> communicators;
+  for (std::size_t i = 0; i < out.communicators.size(); ++i) communicators.push_back(table.add_communicator());
   std::vector<RunningOp> kernels, collectives;  // few, so that pairs come again
   for (int i = 0; i < 6; ++i) kernels.push_back(kernel(dice, RunningOp::Role::main_kernel));
   for (int i = 0; i < 3; ++i) collectives.push_back(collective(dice));
@@ -82,7 +91,7 @@ HostProgram program(unsigned seed, std::uint32_t ranks) {
       op.nothing = dice.chance(2);
     } else if (what < 90) {
       op.stream = streams[dice.chance(5) ? 0 : 1 + dice.below(2)];
-      op.communicator = world;
+      op.communicator = communicators[mesh ? dice.below(2) : 0];
       op.running_op = collectives[dice.below(3)];
       op.work = {dice.below(300'000)};
       op.lengthens_gaps = dice.chance(50);
@@ -151,12 +160,13 @@ TEST_CASE("one rank's ops begin and end the same by the short ways and by the lo
 }
 
 TEST_CASE("ranks that wait for one another do so the same by the short ways and by the long one") {
+  const bool mesh = GENERATE(false, true);
   std::size_t waits = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
-    INFO("seed " << seed);
-    const std::uint32_t ranks = 1 + seed % 6;
+    INFO("seed " << seed << (mesh ? ", a mesh" : ""));
+    const std::uint32_t ranks = mesh ? 4 + 2 * (seed % 3) : 1 + seed % 6;
     const MachineProfile machine = machine_of(seed);
-    const HostProgram random = program(seed, ranks);
+    const HostProgram random = program(seed, ranks, mesh);
     JobRequest request;
     request.programs = {&random};
     request.ranks.resize(ranks);
@@ -183,10 +193,11 @@ TEST_CASE("ranks that wait for one another do so the same by the short ways and 
       waits += is.ranks[i].waited.count > 0;
       const auto& met = is.ranks[i].meetings;
       REQUIRE(met.size() == by_long.ranks[i].meetings.size());
-      for (std::size_t m = 0; !met.empty() && m < met[0].size(); ++m) {
-        REQUIRE(met[0][m].all_there == by_long.ranks[i].meetings[0][m].all_there);
-        REQUIRE(met[0][m].all_done == by_long.ranks[i].meetings[0][m].all_done);
-      }
+      for (std::size_t c = 0; c < met.size(); ++c)
+        for (std::size_t m = 0; m < met[c].size(); ++m) {
+          REQUIRE(met[c][m].all_there == by_long.ranks[i].meetings[c][m].all_there);
+          REQUIRE(met[c][m].all_done == by_long.ranks[i].meetings[c][m].all_done);
+        }
     }
   }
   CHECK(waits > kSeeds);  // what is compared are jobs in which ranks wait
