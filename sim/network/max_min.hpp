@@ -5,7 +5,8 @@
 // lowering one that is no faster.
 //
 // Who: sim/collectives for the groups of a mesh dimension side by side; sim/engine for what one GPU's collectives leave
-// one another. flow_rates.hpp keeps the same rates up to date as flows come and go. Deterministic: sums are taken in the order of links and of flows.
+// one another. flow_rates.hpp keeps the same rates up to date as flows come and go. Deterministic: sums are taken in
+// the order of links and of flows.
 #pragma once
 
 #include <limits>
