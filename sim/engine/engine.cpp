@@ -105,7 +105,11 @@ Nanoseconds Engine::completion(EventId event) const {
     --moving_;
   }
   if (op.lengthens_gaps) --gap_unfinished_;
-  if (op.persistent) --persistents_;
+  if (op.persistent) {
+    --persistents_;
+    last_wave_ = 0;
+    last_wave_at_ = kNever.count;
+  }
   if (op.side) --sides_;
   ++ended_;
   ++stream.head;
@@ -167,9 +171,9 @@ bool Engine::start_ready(std::int64_t at) {
     start(s, at);
     any = true;
   };
-  if (persistents_ == 0 && some_need_sms)
+  if (some_need_sms && sms_free(at, false))
     for (const std::uint32_t s : ready_)
-      if (first(s).needs_sms) begin(s);
+      if (first(s).needs_sms && sms_free(at, !first(s).side)) begin(s);
   for (const std::uint32_t s : ready_) {
     Stream& stream = streams_[s];
     if (stream.running) continue;
@@ -202,6 +206,7 @@ bool Engine::start_ready(std::int64_t at) {
     if (factor != 1)
       stream.work = lanes_[index].remaining = op_time(static_cast<double>(op.work >> kWorkShift) * factor).count
                                               << kWorkShift;
+    if (op.persistent) last_wave_ = static_cast<std::int64_t>(static_cast<double>(op.last_wave) * factor);
     return;
   }
   if (!options_.joint) {
@@ -296,6 +301,8 @@ bool Engine::report_done(std::int64_t at) {
   const std::int64_t time = lane.rate == kFullRate ? (lane.remaining + kFullRate - 1) >> kWorkShift
                                                    : (lane.remaining + lane.rate - 1) / lane.rate;
   lane.finish = op.endless ? kNever.count : at + time;
+  if (op.last_wave > 0 && last_wave_at_ > at)
+    last_wave_at_ = at + (std::max<std::int64_t>(0, lane.remaining - last_wave_) + lane.rate - 1) / lane.rate;
 }
 
 /// `beside_` holds the other streams that run.
@@ -366,6 +373,7 @@ void Engine::run_all(std::int64_t at) {
 void Engine::find_next() {
   next_ = std::min(others_next_, others_end());
   if (!streams_.empty()) next_ = std::min({next_, lanes_[kCompute].ready_at, lanes_[kCompute].finish});
+  if (some_wait_for_sms_ && last_wave_at_ > now_) next_ = std::min(next_, last_wave_at_);
 }
 
 [[gnu::always_inline]] inline std::int64_t Engine::others_end() const {

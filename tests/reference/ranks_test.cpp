@@ -41,7 +41,7 @@ TEST_CASE("w8_l1b_slow planned with rank 5's own recording: its step, who is wai
   REQUIRE(planned);
   REQUIRE(all.run.measured);
   const double measured = all.run.measured->steady_ms();
-  CHECK(std::abs(planned->step_ms / measured - 1) < 0.02);  // -1.0 %
+  CHECK(std::abs(planned->step_ms / measured - 1) < 0.02);  // -1.5 %
   CHECK(planned->step_alike_ms < 0.8 * measured);
   REQUIRE(planned->stragglers);
   REQUIRE(planned->stragglers->late);
@@ -50,6 +50,13 @@ TEST_CASE("w8_l1b_slow planned with rank 5's own recording: its step, who is wai
   CHECK(planned->keeps_up == -1);
   const auto recorded = find_stragglers(all.run);
   REQUIRE((recorded && recorded->late && recorded->late->own));
+  REQUIRE(planned->stragglers->ranks.size() == recorded->ranks.size());
+  for (std::size_t rank = 0; rank < recorded->ranks.size(); ++rank) {
+    INFO("rank " << rank);
+    if (rank != 5)
+      CHECK(std::abs(planned->stragglers->ranks[rank].waiting.ms() / recorded->ranks[rank].waiting.ms() - 1) <
+            0.03);  // +2.8 %
+  }
   CHECK(recorded->late->own->extra == 32);  // two matrices in front of each of 16 blocks
   CHECK(recorded->late->own->extra_copies == 32);
   CHECK(recorded->late->kernels.empty());
