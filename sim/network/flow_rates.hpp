@@ -12,6 +12,7 @@
 // Who: whoever plays many groups' collectives side by side. One owner at a time.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <span>
@@ -72,7 +73,11 @@ class FlowRates {
     std::int64_t asked = 0;            // by all others at rate 1
     std::uint64_t seen = 0;
     [[nodiscard]] bool can_fill() const { return at_most > capacity; }
-    [[nodiscard]] std::int64_t level() const { return static_cast<std::int64_t>(left / asked); }
+    /// No flow's `most` is above kLargest, and a wide link that is asked for little could give more than 63 bits hold.
+    [[nodiscard]] std::int64_t level() const {
+      constexpr Wide kHighest = Wide{static_cast<std::int64_t>(kLargest)} * kWholeRate;
+      return static_cast<std::int64_t>(std::min(left / asked, kHighest));
+    }
   };
   struct Level {
     std::int64_t at = 0;

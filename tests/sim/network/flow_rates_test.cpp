@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "sim/network/max_min.hpp"
@@ -81,6 +82,40 @@ TEST_CASE("flows that come and go have the rates of the full solution, to the bi
       }
     }
   }));
+}
+
+TEST_CASE("of any shares and capacities no history decides, and no link carries more than it can") {
+  CHECK(rc::check([] {
+    const auto power = [] { return std::ldexp(1.0, *rc::gen::inRange(-30, 11)); };
+    std::vector<double> capacity(static_cast<std::size_t>(*rc::gen::inRange(1, 6)));
+    for (double& one : capacity) one = power();
+    std::vector<Coming> coming(static_cast<std::size_t>(*rc::gen::inRange(1, 12)));
+    for (Coming& flow : coming) {
+      for (std::uint32_t l = 0; l < capacity.size(); ++l)
+        if (*rc::gen::inRange(0, 2) == 0) flow.shares.push_back({l, power()});
+      flow.most = power();
+    }
+    FlowRates forth(capacity), back(capacity);
+    std::vector<FlowId> ids(coming.size()), other(coming.size());
+    for (std::size_t i = 0; i < coming.size(); ++i) ids[i] = forth.add(coming[i].shares, coming[i].most);
+    for (std::size_t i = coming.size(); i-- > 0;) other[i] = back.add(coming[i].shares, coming[i].most);
+    std::vector<double> carried(capacity.size());
+    for (std::size_t i = 0; i < coming.size(); ++i) {
+      RC_ASSERT(forth.rate(ids[i]) == back.rate(other[i]));
+      RC_ASSERT(rate(forth, ids[i]) > 0);
+      RC_ASSERT(rate(forth, ids[i]) <= coming[i].most);
+      if (forth.rate(ids[i]) == 1) continue;  // a rate is 1 at least, also where its link has less for it
+      for (const LinkShare& share : coming[i].shares) carried[share.link] += share.share * rate(forth, ids[i]);
+    }
+    for (std::size_t l = 0; l < capacity.size(); ++l) RC_ASSERT(carried[l] <= capacity[l] * (1 + 1e-12));
+  }));
+}
+
+TEST_CASE("a link that is asked for next to nothing holds nobody") {
+  FlowRates rates(std::vector<double>{1024, std::ldexp(1.0, -10)});
+  rates.add(Shares{{0, 1024}, {1, 1}}, 2);  // could fill link 0, but for link 1
+  const FlowId small = rates.add(Shares{{0, std::ldexp(1.0, -30)}}, 1);
+  CHECK(rate(rates, small) == 1);
 }
 
 TEST_CASE("a flow looks only at what hangs together with it through links that can fill") {
