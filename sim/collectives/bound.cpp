@@ -20,6 +20,7 @@ constexpr std::array kWords{Words{"host", "the host's calls"},
                             Words{"slow_adapter", "a slow adapter"},
                             Words{"slow_link", "a slow NVLink"},
                             Words{"fabric", "the fabric behind the adapters"}};
+static_assert(kWords.size() == kBounds, "each Bound has its words");
 
 void scale(PerProtocol& values, double factor) {
   for (double* value : {&values.ll, &values.ll128, &values.simple}) *value *= factor;

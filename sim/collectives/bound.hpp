@@ -7,6 +7,7 @@
 // Who: `foreshard collectives`. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -23,6 +24,7 @@ enum class Bound : std::uint8_t {
   slow_link = 5,     ///< Links::slow_links
   fabric = 6,        ///< oversubscribed switches
 };
+inline constexpr std::size_t kBounds = static_cast<std::size_t>(Bound::fabric) + 1;
 
 /// "the adapters".
 [[nodiscard]] std::string_view words(Bound bound);
