@@ -19,15 +19,17 @@ std::string count_of(std::uint32_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-/// "2.4 % above the price".
+/// "+2.4 %".
 std::string against_price(const CollectiveSize& size) {
+  if (!size.runs_ring()) return "runs no ring";
   return change(size.price.time.us(), size.messages->time.us());
 }
 
-/// "member 7 to 8, rail 3, between nodes".
+/// "7 to 8, between nodes on rail 3"; empty where none is slower than another.
 std::string slowest_hop(const CollectiveSize& size) {
   const sim::RingMessages& messages = *size.messages;
-  std::string out = fmt::format("{} to {}", messages.hop, (messages.hop + 1) % size.request.ranks);
+  if (!messages.from) return {};
+  std::string out = fmt::format("{} to {}", *messages.from, messages.to);
   out += messages.between_nodes ? fmt::format(", between nodes on rail {}", messages.rail) : ", by NVLink";
   return out;
 }
@@ -71,15 +73,18 @@ void print_sizes(std::ostream& out, const CollectiveSizes& all) {
 
 Json messages_json(const CollectiveSize& size) {
   const sim::RingMessages& messages = *size.messages;
-  return {{"time_us", messages.time.us()},
-          {"first_rank_us", messages.first.us()},
-          {"count", messages.count},
-          {"slowest_hop",
-           {{"from", messages.hop},
-            {"to", (messages.hop + 1) % size.request.ranks},
-            {"between_nodes", messages.between_nodes},
-            {"rail", messages.between_nodes ? Json(messages.rail) : Json(nullptr)},
-            {"message_us", messages.hop_time.us()}}}};
+  Json json{{"time_us", messages.time.us()},
+            {"first_rank_us", messages.first.us()},
+            {"count", messages.count},
+            {"price_is_of_a_ring", size.runs_ring()},
+            {"slowest_hop", nullptr}};
+  if (messages.from)
+    json["slowest_hop"] = {{"from", *messages.from},
+                           {"to", messages.to},
+                           {"between_nodes", messages.between_nodes},
+                           {"rail", messages.between_nodes ? Json(messages.rail) : Json(nullptr)},
+                           {"message_us", messages.hop_time.us()}};
+  return json;
 }
 
 Json size_json(const CollectiveSize& size) {
@@ -100,6 +105,10 @@ Json size_json(const CollectiveSize& size) {
 }
 
 }  // namespace
+
+bool CollectiveSize::runs_ring() const {
+  return price.path.starts_with("NCCL ring");  // `uses` counts a tree and NVLS as one
+}
 
 double CollectiveSize::algorithm_gb_per_s() const {
   const double us = price.period.us();

@@ -26,6 +26,8 @@ struct CollectiveSize {
   std::vector<std::string> not_valid;
   std::optional<sim::RingMessages> messages;  ///< --messages
 
+  /// Whether it is a ring that the price is of, and `messages` can be held beside.
+  [[nodiscard]] bool runs_ring() const;
   [[nodiscard]] double algorithm_gb_per_s() const;
   [[nodiscard]] double bus_gb_per_s() const;
 };

@@ -192,6 +192,18 @@ std::vector<std::string> doubts(const sim::CollectiveRequest& request, const sim
   return out;
 }
 
+/// What the group's ring has messages of.
+Result<void> check_messages(CollectiveKind kind, std::uint32_t ranks) {
+  if (!sim::is_ring(kind))
+    return fail(ErrorKind::usage, fmt::format("{} is no ring of all ranks", with_article(kind)), "--messages",
+                "an all-gather, a reduce-scatter and an all-reduce are");
+  const std::uint32_t most = sim::most_ring_ranks(kind);
+  if (ranks > most)
+    return fail(ErrorKind::usage, fmt::format("{} GPUs are too many for every message", ranks), "--messages",
+                fmt::format("of {} up to {} GPUs can be asked for", with_article(kind), most));
+  return {};
+}
+
 Result<int> predict_sizes(const CollectivesOptions& options, Console& console) {
   const CollectiveKind kind = options.kind.value_or(CollectiveKind::all_gather);
   const auto machine = read_machine_and_links(options);
@@ -202,6 +214,7 @@ Result<int> predict_sizes(const CollectivesOptions& options, Console& console) {
   FORESHARD_TRY(group);
   const auto sizes = sizes_of(options, kind, group->ranks);
   FORESHARD_TRY(sizes);
+  if (options.messages) FORESHARD_TRY(check_messages(kind, group->ranks));
   const sim::ModelledCollectives cost(*machine);
   CollectiveSizes all{machine->name, options.fabric, group->name, settings->nodes, {}};
   for (const Bytes bytes : *sizes) {
@@ -211,15 +224,11 @@ Result<int> predict_sizes(const CollectivesOptions& options, Console& console) {
     size.request.node_stride = group->node_stride;
     size.request.all_nodes = group->all_nodes;
     size.request.node_ranks = settings->gpus;
+    size.request.rank_stride = group->name == replicate_group(*settings).name ? settings->shard_ranks() : 1;
     size.price = cost.price(size.request);
     size.bound = sim::bound_of(*machine, size.request, size.price);
     size.not_valid = doubts(size.request, size.price, *machine, *settings);
-    if (options.messages) {
-      size.messages = sim::ring_messages(*machine, size.request);
-      if (!size.messages)
-        return fail(ErrorKind::usage, fmt::format("{} is no ring of all ranks", with_article(kind)), "--messages",
-                    "an all-gather, a reduce-scatter and an all-reduce are");
-    }
+    if (options.messages) size.messages = sim::ring_messages(*machine, size.request);
     all.sizes.push_back(std::move(size));
   }
   if (options.json) {

@@ -1,7 +1,6 @@
 #include "sim/collectives/network_rate.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -20,11 +19,6 @@ std::vector<Placement> side_by_side(const Group& group) {
   for (std::uint32_t begin = 0; begin + block <= nodes; begin += block)
     for (std::uint32_t first = begin; first < begin + stride; ++first) out.push_back({first, stride, count});
   return out;
-}
-
-/// GPUs of a node that the run uses.
-std::uint32_t node_ranks(const MachineProfile& machine, const Group& group) {
-  return group.node_ranks > 0 ? group.node_ranks : machine.links.gpus;
 }
 
 /// Rails on which a group's members are: they lie `rank_stride` apart on each node. Healthy rails are alike.
@@ -80,6 +74,10 @@ bool alike(const MachineProfile& machine, const Group& group) {
 
 }  // namespace
 
+std::uint32_t node_ranks(const MachineProfile& machine, const Group& group) {
+  return group.node_ranks > 0 ? group.node_ranks : machine.links.gpus;
+}
+
 double rail_bandwidth(const MachineProfile& machine) {
   const Network& network = machine.network;
   return std::min(network.nics * network.nic * network.efficiency / machine.links.gpus,
@@ -94,7 +92,8 @@ NetworkRate network_rate(const MachineProfile& machine, const Group& group, Node
   return out;
 }
 
-std::vector<RingHopRate> ring_hop_rates(const MachineProfile& machine, const Group& group, std::uint32_t rail) {
+std::map<std::uint32_t, std::vector<RingHopRate>> ring_hop_rates(const MachineProfile& machine, const Group& group,
+                                                                 std::uint32_t rail) {
   struct Step {
     std::vector<std::uint32_t> links;
     std::uint32_t levels = 0;
@@ -111,22 +110,15 @@ std::vector<RingHopRate> ring_hop_rates(const MachineProfile& machine, const Gro
       for (const std::uint32_t link : step.links) ++load[link];
       steps[g].push_back(std::move(step));
     }
-  std::vector<RingHopRate> slowest;
-  double least = std::numeric_limits<double>::infinity();
-  for (const std::vector<Step>& of_group : steps) {
-    std::vector<RingHopRate> rates;
-    for (const Step& step : of_group) {
+  std::map<std::uint32_t, std::vector<RingHopRate>> out;
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (const Step& step : steps[g]) {
       RingHopRate hop{1, static_cast<double>(step.levels)};
       for (const std::uint32_t link : step.links)
         hop.rate = std::min(hop.rate, fabric.links()[link].capacity / load[link]);
-      rates.push_back(hop);
+      out[groups[g].first].push_back(hop);
     }
-    const double rate = std::min_element(rates.begin(), rates.end())->rate;
-    if (rate >= least) continue;
-    least = rate;
-    slowest = std::move(rates);
-  }
-  return slowest;
+  return out;
 }
 
 double link_slowdown(const MachineProfile& machine, const CollectiveRequest& request) {

@@ -38,9 +38,12 @@ struct RingHopRate {
   auto operator<=>(const RingHopRate&) const = default;
 };
 
-/// Of the group with the slowest step of those side by side, by member node; on `rail`. Of several nodes.
-[[nodiscard]] std::vector<RingHopRate> ring_hop_rates(const MachineProfile& machine, const Group& group,
-                                                      std::uint32_t rail);
+/// Of each group of those side by side, by its first node: by member node, on `rail`. Of several nodes.
+[[nodiscard]] std::map<std::uint32_t, std::vector<RingHopRate>> ring_hop_rates(const MachineProfile& machine,
+                                                                               const Group& group, std::uint32_t rail);
+
+/// GPUs of a node that the run uses.
+[[nodiscard]] std::uint32_t node_ranks(const MachineProfile& machine, const Group& group);
 
 /// By what the NVLink of the group's slowest member is slower (Links::slow_links); of any group, where none is named.
 [[nodiscard]] double link_slowdown(const MachineProfile& machine, const CollectiveRequest& request);

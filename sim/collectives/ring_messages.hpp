@@ -21,14 +21,22 @@ struct RingMessages {
   Nanoseconds time;         ///< until the last rank has its last message, all having begun together
   Nanoseconds first;        ///< until the first one has
   std::uint64_t count = 0;  ///< messages of all rails
-  std::uint32_t hop = 0;    ///< the slowest one is that of this member of the group, to the next member …
-  std::uint32_t rail = 0;   ///< … on this rail
-  Nanoseconds hop_time;     ///< which one message takes
+  /// The slowest hop is that of this rank of the run, to `to`; none where no hop is slower than another.
+  std::optional<std::uint32_t> from = {};
+  std::uint32_t to = 0;
+  std::uint32_t rail = 0;  ///< on which it leaves its node, where it does
+  Nanoseconds hop_time;    ///< which one message takes
   bool between_nodes = false;
 };
 
-/// None of a kind that is no ring of all ranks (all but all-gather, reduce-scatter and all-reduce), of one rank, and of
-/// more ranks than MessageRing::kMax allows.
+/// All-gather, reduce-scatter and all-reduce: the others are no ring of all ranks.
+[[nodiscard]] bool is_ring(CollectiveKind kind);
+
+/// Ranks of such a ring whose messages can be timed: MessageRing::kMax counts its steps too.
+[[nodiscard]] std::uint32_t most_ring_ranks(CollectiveKind kind);
+
+/// Of the group at `CollectiveRequest::first_rank`; none named: of the slowest of those side by side, `rank_stride`
+/// being that of them all. None of a kind that is no ring, of one rank, and of more than most_ring_ranks().
 [[nodiscard]] std::optional<RingMessages> ring_messages(const MachineProfile& machine,
                                                         const CollectiveRequest& request);
 

@@ -39,7 +39,7 @@ TEST_CASE("the slow adapter's hop is found, and the whole ring waits for it") {
   const RingMessages messages = *ring_messages(machine, request);
   CHECK(messages.between_nodes);
   CHECK(messages.rail == 3);
-  CHECK(messages.hop == 7);  // from node 0 into node 1; out of it is as slow
+  CHECK(messages.from == 7);  // from node 0 into node 1; out of it is as slow
   CHECK(messages.count == 8ULL * 31 * 32);
   // All begin together: each of the 31 steps waits for the slowest hop.
   CHECK(messages.time.count == 31 * messages.hop_time.count);
@@ -51,13 +51,38 @@ TEST_CASE("of groups side by side the one with the slow adapter or NVLink is mea
   CollectiveRequest replicas{CollectiveKind::all_reduce, Transport::nccl, kGiB, 4, 1};
   replicas.node_ranks = 8;
   replicas.all_nodes = 4;
+  replicas.rank_stride = 8;
   const RingMessages messages = *ring_messages(with_adapter(5.8), replicas);
   CHECK(messages.rail == 3);
+  CHECK(messages.from == 3);
+  CHECK(messages.to == 11);
   CHECK(messages.count == 6 * 4);
   CHECK(messages.time.us() > 5 * ring_messages(bare_h200(), replicas)->time.us());
   MachineProfile machine = bare_h200();
   machine.links.slow_links = {{13, 3}};  // of the second group of 8
-  CHECK(ring_messages(machine, gather(kGiB, 8))->hop == 4);
+  CHECK(ring_messages(machine, gather(kGiB, 8))->from == 12);
+}
+
+TEST_CASE("no ring has another group's slow NVLink") {
+  MachineProfile machine = bare_h200();
+  machine.links.slow_links = {{5, 3}};
+  const Nanoseconds one = ring_messages(machine, gather(kGiB, 8))->time;
+  const Nanoseconds first = ring_messages(machine, gather(kGiB, 8))->first;
+  machine.links.slow_links = {{1, 2}, {13, 3}};
+  const RingMessages two = *ring_messages(machine, gather(kGiB, 8));
+  CHECK(two.time == one);
+  CHECK(two.first == first);
+  CHECK(two.from == 12);
+  // Replicas on one node: {0, 2, 4, 6} and {1, 3, 5, 7}.
+  CollectiveRequest replicas{CollectiveKind::all_reduce, Transport::nccl, kGiB, 4, 4};
+  replicas.node_ranks = 8;
+  replicas.all_nodes = 1;
+  replicas.rank_stride = 2;
+  machine.links.slow_links = {{5, 3}};
+  CHECK(ring_messages(machine, replicas)->from == 3);
+  CHECK(ring_messages(machine, replicas)->to == 5);
+  replicas.first_rank = 0;
+  CHECK_FALSE(ring_messages(machine, replicas)->from);  // a healthy one: no hop is slower than another
 }
 
 TEST_CASE("a slow NVLink's hop is found") {
@@ -65,7 +90,7 @@ TEST_CASE("a slow NVLink's hop is found") {
   machine.links.slow_links = {{5, 3}};
   const RingMessages messages = *ring_messages(machine, gather(kGiB, 8));
   CHECK_FALSE(messages.between_nodes);
-  CHECK(messages.hop == 4);  // into rank 5
+  CHECK(messages.from == 4);  // into rank 5
 }
 
 TEST_CASE("the steady pipeline is the messages' where bytes decide, and not where steps do") {
@@ -95,13 +120,17 @@ TEST_CASE("a step's rate is what its fullest link leaves it") {
   group.per_node = 1;
   group.all_nodes = 8;
   // One group over both leaves: each is left once, by one node's worth.
-  for (const RingHopRate& hop : ring_hop_rates(machine, group, 0)) CHECK(hop.rate == 1);
-  CHECK(ring_hop_rates(machine, group, 0)[3].levels == 1);
-  CHECK(ring_hop_rates(machine, group, 0)[0].levels == 0);
+  auto by_group = ring_hop_rates(machine, group, 0);
+  for (const RingHopRate& hop : by_group.at(0)) CHECK(hop.rate == 1);
+  CHECK(by_group.at(0)[3].levels == 1);
+  CHECK(by_group.at(0)[0].levels == 0);
   // Pairs of nodes from leaf to leaf: all four of a leaf at once.
   group.ranks = group.nodes = 2;
   group.node_stride = 4;
-  for (const RingHopRate& hop : ring_hop_rates(machine, group, 0)) CHECK(hop.rate == 0.25);
+  by_group = ring_hop_rates(machine, group, 0);
+  CHECK(by_group.size() == 4);
+  for (const auto& [node, rates] : by_group)
+    for (const RingHopRate& hop : rates) CHECK(hop.rate == 0.25);
   CHECK(network_rate(machine, group, NodePattern::ring).rate == 0.25);
 }
 
@@ -110,6 +139,8 @@ TEST_CASE("what is no ring of all ranks has no messages") {
     CHECK_FALSE(ring_messages(bare_h200(), {kind, Transport::nccl, kGiB, 8, 8}));
   CHECK_FALSE(ring_messages(bare_h200(), gather(kGiB, 1)));
   CHECK_FALSE(ring_messages(bare_h200(), gather(kGiB, 1U << 20)));
+  CHECK(most_ring_ranks(CollectiveKind::all_gather) == 1U << 18);  // and 2^18 - 1 steps
+  CHECK(most_ring_ranks(CollectiveKind::all_reduce) == 174'763);   // and 349,524 steps: 2^19 - 1
 }
 
 TEST_CASE("what holds a collective is what makes it faster") {
