@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/reports/collective_doubts.hpp"
 #include "core/base/units.hpp"
 #include "core/device/collective_names.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
@@ -55,6 +56,31 @@ Json errors_json(const Errors& errors) {
   return {{"rows", errors.rows}, {"mean_error", errors.mean()}, {"worst_error", errors.worst}};
 }
 
+std::size_t not_valid_rows(const Against& against) {
+  return static_cast<std::size_t>(std::count_if(against.rows.begin(), against.rows.end(),
+                                                [](const AgainstRow& row) { return !row.not_valid.empty(); }));
+}
+
+/// Each reason once, with the rows that it holds for.
+void print_doubts(std::ostream& out, const Against& against) {
+  std::vector<std::pair<std::string, std::size_t>> reasons;
+  for (const AgainstRow& row : against.rows)
+    for (const std::string& text : row.not_valid) {
+      const auto known =
+          std::find_if(reasons.begin(), reasons.end(), [&](const auto& one) { return one.first == text; });
+      if (known != reasons.end()) {
+        ++known->second;
+      } else {
+        reasons.emplace_back(text, 1);
+      }
+    }
+  if (reasons.empty()) return;
+  Table table({{"rows", Table::Align::right}, {"not valid"}});
+  for (const auto& [text, rows] : reasons) table.row({std::to_string(rows), text});
+  out << '\n';
+  table.print(out);
+}
+
 bool has_point(const sim::MachineProfile& machine, const sim::CollectiveSample& sample) {
   return std::any_of(machine.collectives.begin(), machine.collectives.end(), [&](const sim::CollectiveTable& table) {
     return table.kind == sample.kind && table.transport == sample.transport && table.ranks == sample.ranks &&
@@ -77,7 +103,11 @@ Against hold_against(std::string file, const std::vector<sim::CollectiveSample>&
   for (const sim::CollectiveSample& sample : samples) {
     sim::CollectiveRequest request{sample.kind, sample.transport, sample.bytes, sample.ranks, sample.ranks_per_node};
     request.upcasts = sample.upcasts;
-    out.rows.push_back({sample, cost.price(request), has_point(machine, sample)});
+    AgainstRow row{sample, cost.price(request), has_point(machine, sample)};
+    const std::uint32_t gpus = std::max(1U, std::min(sample.ranks, sample.ranks_per_node));
+    row.not_valid =
+        doubts(machine, request, row.predicted, {gpus, static_cast<std::uint32_t>(ceil_div(sample.ranks, gpus))});
+    out.rows.push_back(std::move(row));
   }
   return out;
 }
@@ -92,6 +122,7 @@ std::string against_answer(const Against& against) {
   if (summary.large.rows > 0 && summary.large.rows < summary.all.rows)
     text += fmt::format("; the {} from 16 MiB on: {}", summary.large.rows, errors_words(summary.large));
   if (summary.in_tables.rows > 0) text += fmt::format("; {} more are points of its tables", summary.in_tables.rows);
+  if (const std::size_t rows = not_valid_rows(against); rows > 0) text += fmt::format("; {} not valid", rows);
   return text;
 }
 
@@ -115,6 +146,7 @@ void print_against(std::ostream& out, const Against& against) {
   }
   out << against_answer(against) << "\n\n";
   table.print(out);
+  print_doubts(out, against);
 }
 
 Json against_json(const Against& against) {
@@ -138,7 +170,9 @@ Json against_json(const Against& against) {
                             {"error", row.error()},
                             {"measured_bus_gb_per_s", sample.bus_gb_per_s()},
                             {"in_table", row.in_table},
-                            {"path", row.predicted.path}});
+                            {"path", row.predicted.path},
+                            {"valid", row.not_valid.empty()},
+                            {"not_valid", row.not_valid}});
   }
   return json;
 }

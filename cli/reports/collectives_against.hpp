@@ -18,6 +18,8 @@ struct AgainstRow {
   sim::CollectiveSample measured;
   sim::CollectivePrice predicted;
   bool in_table = false;  ///< the profile's tables have this point: it is exact by construction, and no prediction
+  /// Why the price rests on no measurement of the same on this machine, a sentence each; empty where it does.
+  std::vector<std::string> not_valid = {};
 
   /// Predicted over measured, less 1.
   [[nodiscard]] double error() const;

@@ -12,6 +12,7 @@
 #include "cli/options/link_options.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/source_options.hpp"
+#include "cli/reports/collective_doubts.hpp"
 #include "cli/reports/collective_sizes.hpp"
 #include "cli/reports/collectives_against.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -22,7 +23,6 @@
 #include "core/settings/settings_table.hpp"
 #include "sim/calibrate/measurements.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
-#include "sim/machine/node_note.hpp"
 #include "sim/network/slow_links.hpp"
 #include "traces/files/text_file.hpp"
 
@@ -67,14 +67,12 @@ Result<DType> parse_element(std::string_view text) {
 
 /// A benchmark's file says which collectives of how many ranks and bytes it has.
 Result<void> check_against(const CollectivesOptions& options) {
-  const std::pair<bool, const char*> own[]{{options.gpus.has_value(), "--gpus"},
-                                           {options.nodes.has_value(), "--nodes"},
-                                           {options.replicate.has_value(), "--replicate"},
-                                           {!options.group.empty(), "--group"},
-                                           {options.dtype.has_value(), "--dtype"},
-                                           {options.bytes || options.min_bytes || options.max_bytes, "--bytes"},
-                                           {options.factor.has_value(), "--factor"},
-                                           {options.messages, "--messages"}};
+  const std::pair<bool, const char*> own[]{
+      {options.gpus.has_value(), "--gpus"},           {options.nodes.has_value(), "--nodes"},
+      {options.replicate.has_value(), "--replicate"}, {!options.group.empty(), "--group"},
+      {options.dtype.has_value(), "--dtype"},         {options.bytes.has_value(), "--bytes"},
+      {options.min_bytes.has_value(), "--min-bytes"}, {options.max_bytes.has_value(), "--max-bytes"},
+      {options.factor.has_value(), "--factor"},       {options.messages, "--messages"}};
   for (const auto& [given, option] : own)
     if (given)
       return fail(ErrorKind::usage, "says what the file of --against says itself", option, "leave one of them out");
@@ -90,6 +88,12 @@ Result<sim::MachineProfile> read_machine_and_links(const CollectivesOptions& opt
   machine->network.slow_adapters = std::move(links->slow_adapters);
   machine->links.slow_links = std::move(links->slow_links);
   return machine;
+}
+
+Result<void> check_fabric(const CollectivesOptions& options, std::uint32_t nodes) {
+  if (options.fabric.empty() || nodes > 1) return {};
+  return fail(ErrorKind::usage, "nothing of a job on one node goes over a fabric", "--fabric",
+              options.against.empty() ? "leave it out, or give --nodes" : "leave it out: FILE is of one node");
 }
 
 Result<int> hold_against_file(const CollectivesOptions& options, Console& console) {
@@ -114,6 +118,7 @@ Result<int> hold_against_file(const CollectivesOptions& options, Console& consol
     per_node = std::max(per_node, sample.ranks_per_node);
   }
   const auto nodes = static_cast<std::uint32_t>(ceil_div(ranks, per_node));
+  FORESHARD_TRY(check_fabric(options, nodes));
   FORESHARD_TRY(sim::check_slow_links({machine->network, machine->links.gpus, std::min(per_node, ranks), nodes},
                                       machine->network.slow_adapters, machine->links.slow_links));
   const Against against = hold_against(options.against, measured->collectives, *machine);
@@ -127,16 +132,35 @@ Result<int> hold_against_file(const CollectivesOptions& options, Console& consol
   return kDone;
 }
 
+/// Each of the sizes on its own; --bytes is in place of a range.
+Result<void> check_sizes(const CollectivesOptions& options) {
+  constexpr Bytes kMax = kGiB * kKiB * kKiB;
+  for (const auto& [given, option] :
+       {std::pair{options.min_bytes.has_value(), "--min-bytes"},
+        std::pair{options.max_bytes.has_value(), "--max-bytes"}, std::pair{options.factor.has_value(), "--factor"}})
+    if (options.bytes && given)
+      return fail(ErrorKind::usage, "is of a range, and --bytes is one size", option, "leave one of them out");
+  for (const auto& [size, option] : {std::pair{options.bytes, "--bytes"}, std::pair{options.min_bytes, "--min-bytes"},
+                                     std::pair{options.max_bytes, "--max-bytes"}}) {
+    if (size && *size == 0) return fail(ErrorKind::usage, "of no bytes there is nothing to send", option, "as in 1MiB");
+    if (size && *size > kMax)
+      return fail(ErrorKind::usage, fmt::format("{} is too large", format_bytes(*size)), option,
+                  fmt::format("give {} or less", format_bytes(kMax)));
+  }
+  return {};
+}
+
 /// From the smallest to the largest, as nccl-tests has them: parts of whole 16 bytes.
 Result<std::vector<Bytes>> sizes_of(const CollectivesOptions& options, CollectiveKind kind, std::uint32_t ranks) {
-  constexpr Bytes kSmallest = kMiB, kLargest = kGiB, kMax = kGiB * kKiB * kKiB;
+  FORESHARD_TRY(check_sizes(options));
+  constexpr Bytes kSmallest = kMiB, kLargest = kGiB;
   constexpr Bytes kAligned = 16;  // nccl-tests 2.17, AllGatherGetCollByteCount: (count / nranks) & -(16 / eltSize)
   const Bytes largest = options.bytes ? *options.bytes : options.max_bytes.value_or(kLargest);
   const Bytes least = options.bytes ? *options.bytes : options.min_bytes.value_or(std::min(kSmallest, largest));
-  if (least > largest || largest > kMax)
+  if (least > largest)
     return fail(ErrorKind::usage,
                 fmt::format("there is no size from {} to {}", format_bytes(least), format_bytes(largest)),
-                "--min-bytes", fmt::format("up to {}, the smaller one first", format_bytes(kMax)));
+                "--min-bytes", "the smaller one first; --max-bytes says the other");
   const Bytes unit = has_parts(kind) ? kAligned * ranks : kAligned;
   std::vector<Bytes> out;
   for (Bytes bytes = least; bytes <= largest && bytes > 0; bytes *= options.factor.value_or(2)) {
@@ -159,9 +183,7 @@ Result<Settings> mesh_of(const CollectivesOptions& options, const sim::MachinePr
   FORESHARD_TRY(consistent);
   if (settings.world() < 2)
     return fail(ErrorKind::usage, "one GPU has nobody to send to", "--gpus", "give two GPUs or more");
-  if (!options.fabric.empty() && settings.nodes < 2)
-    return fail(ErrorKind::usage, "nothing of a job on one node goes over a fabric", "--fabric",
-                "leave it out, or give --nodes");
+  FORESHARD_TRY(check_fabric(options, settings.nodes));
   FORESHARD_TRY(sim::check_slow_links({machine.network, machine.links.gpus, settings.gpus, settings.nodes},
                                       machine.network.slow_adapters, machine.links.slow_links));
   return settings;
@@ -176,20 +198,6 @@ Result<CommunicatorOptions> group_of_mesh(const CollectivesOptions& options, Col
   if (group.ranks > 1) return group;
   return fail(ErrorKind::usage, fmt::format("a {} group of this mesh has one GPU", group.name), "--group",
               replicas ? "give --replicate 2 or more" : "give a smaller --replicate");
-}
-
-std::vector<std::string> doubts(const sim::CollectiveRequest& request, const sim::CollectivePrice& price,
-                                const sim::MachineProfile& machine, const Settings& settings) {
-  std::vector<std::string> out;
-  if (!price.caveat.empty()) out.push_back(price.caveat);
-  sim::MachineUse use;
-  use.largest_collective = request.bytes;
-  use.ranks = {request.ranks};
-  use.nodes = settings.nodes;
-  use.transports = {request.transport};
-  for (std::string& text : outside(machine.valid_range, machine.name, use)) out.push_back(std::move(text));
-  if (std::string note = sim::node_note(machine, settings.gpus); !note.empty()) out.push_back(std::move(note));
-  return out;
 }
 
 /// What the group's ring has messages of.
@@ -227,7 +235,7 @@ Result<int> predict_sizes(const CollectivesOptions& options, Console& console) {
     size.request.rank_stride = group->name == replicate_group(*settings).name ? settings->shard_ranks() : 1;
     size.price = cost.price(size.request);
     size.bound = sim::bound_of(*machine, size.request, size.price);
-    size.not_valid = doubts(size.request, size.price, *machine, *settings);
+    size.not_valid = doubts(*machine, size.request, size.price, {settings->gpus, settings->nodes});
     if (options.messages) size.messages = sim::ring_messages(*machine, size.request);
     all.sizes.push_back(std::move(size));
   }
