@@ -6,7 +6,9 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
+#include <unordered_map>
 
 namespace foreshard::traces {
 namespace {
@@ -26,12 +28,47 @@ std::vector<Rows> by_rank(const Run& run) {
   return at == all.size() ? out : std::vector<Rows>();
 }
 
+/// Numbers by first come, from 0.
+class Places {
+ public:
+  std::uint32_t of(CommunicatorId communicator) {
+    if (!communicator.valid()) return UINT32_MAX;
+    const auto [known, is_new] = places_.try_emplace(communicator.value, static_cast<std::uint32_t>(order_.size()));
+    if (is_new) order_.push_back(communicator.value);
+    return known->second;
+  }
+  [[nodiscard]] const std::vector<std::uint32_t>& order() const { return order_; }
+
+ private:
+  std::unordered_map<std::uint32_t, std::uint32_t> places_;
+  std::vector<std::uint32_t> order_;
+};
+
 /// In the order in which they first come.
 std::vector<std::uint32_t> communicators_of(Rows rows) {
-  std::vector<std::uint32_t> out;
+  Places places;
+  for (const RankOpRecord& row : rows) places.of(row.op.communicator);
+  return places.order();
+}
+
+/// Equal for ranks that are alike; of others hardly ever. What it leaves out of a row, alike() compares.
+std::uint64_t digest_of(Rows rows) {
+  std::uint64_t out = rows.size();
+  const auto add = [&out](auto value) {
+    out = (out ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15U;
+    out ^= out >> 29U;
+  };
+  Places places;
   for (const RankOpRecord& row : rows) {
-    const std::uint32_t value = row.op.communicator.value;
-    if (row.op.communicator.valid() && std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
+    add(row.step);
+    add(row.sequence);
+    add(row.op.label.value);
+    add(row.op.stream.value);
+    add(row.op.issue.count);
+    add(row.op.start.count);
+    add(row.op.end.count);
+    add(row.op.bytes);
+    add(places.of(row.op.communicator));
   }
   return out;
 }
@@ -56,13 +93,10 @@ std::optional<Translation> translation(const std::vector<std::uint32_t>& from, c
 
 bool alike(Rows a, Rows b) {
   if (a.size() != b.size() || a.empty()) return false;
-  const auto numbers = translation(communicators_of(a), communicators_of(b));
-  if (!numbers) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!same_but_communicator(a[i], b[i])) return false;
-    if (a[i].op.communicator.valid() && numbers->at(a[i].op.communicator.value) != b[i].op.communicator.value)
+  Places of_a, of_b;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!same_but_communicator(a[i], b[i]) || of_a.of(a[i].op.communicator) != of_b.of(b[i].op.communicator))
       return false;
-  }
   return true;
 }
 
@@ -99,17 +133,20 @@ std::optional<std::vector<RankOpRecord>> unfolded(const RankFold& fold, Rows lik
 FoldedRanks fold_ranks(const Run& run) {
   FoldedRanks out;
   const std::vector<Rows> rows = by_rank(run);
-  std::vector<std::size_t> kept;
+  std::unordered_map<std::uint64_t, std::vector<std::size_t>> kept;  // by digest
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto like =
-        std::find_if(kept.begin(), kept.end(), [&](std::size_t other) { return alike(rows[other], rows[i]); });
-    if (like == kept.end() || out.folds.size() == kMaxFolds) {
-      kept.push_back(i);
-      out.rank_ops.insert(out.rank_ops.end(), rows[i].begin(), rows[i].end());
-    } else {
-      out.folds.push_back(
-          {run.ranks[i].rank, run.ranks[*like].rank, fmt::format("{}", fmt::join(communicators_of(rows[i]), ","))});
+    if (out.folds.size() < kMaxFolds) {
+      std::vector<std::size_t>& others = kept[digest_of(rows[i])];
+      const auto like =
+          std::find_if(others.begin(), others.end(), [&](std::size_t other) { return alike(rows[other], rows[i]); });
+      if (like != others.end()) {
+        out.folds.push_back(
+            {run.ranks[i].rank, run.ranks[*like].rank, fmt::format("{}", fmt::join(communicators_of(rows[i]), ","))});
+        continue;
+      }
+      others.push_back(i);
     }
+    out.rank_ops.insert(out.rank_ops.end(), rows[i].begin(), rows[i].end());
   }
   if (rows.empty()) out.rank_ops = run.rank_ops;
   return out;
@@ -146,9 +183,10 @@ std::string unfold_ranks(const std::vector<RankFold>& folds, Run& run) {
     out.insert(out.end(), copied->begin(), copied->end());
   }
   if (used != folds.size()) return "a folded rank is not among the ranks";
+  std::set<std::uint32_t> listed;
+  for (const RankRecord& rank : run.ranks) listed.insert(rank.rank);
   for (const auto& [rank, rows] : own)
-    if (std::none_of(run.ranks.begin(), run.ranks.end(), [&](const RankRecord& r) { return r.rank == rank; }))
-      return fmt::format("rank_op names rank {}, which is not there", rank);
+    if (!listed.contains(rank)) return fmt::format("rank_op names rank {}, which is not there", rank);
   run.rank_ops = std::move(out);
   return {};
 }

@@ -1,6 +1,7 @@
 #include "traces/store/rank_fold.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/growth.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/traces/store/run_sample.hpp"
 #include "traces/store/store.hpp"
@@ -65,6 +66,20 @@ TEST_CASE("a rank that differs in anything is stored whole", "[store]") {
   }
   CHECK(fold_ranks(run).folds.size() == 1);
   CHECK(test::difference(run, stored(run)) == "");
+}
+
+TEST_CASE("folding is linear in ranks that all differ", "[store]") {
+  const auto all_differ = [](std::uint32_t count) {
+    Run run = ranks(count, count);
+    for (RankOpRecord& row : run.rank_ops) row.op.end.count += row.rank;
+    return run;
+  };
+  const Run few = all_differ(256);
+  const Run many = all_differ(4096);
+  const double exponent = foreshard::test::growth_exponent(
+      [&](unsigned count) { REQUIRE(fold_ranks(count == 256 ? few : many).folds.empty()); }, 256, 4096);
+  INFO("exponent " << exponent);
+  CHECK(exponent < foreshard::test::kLinearWithin);
 }
 
 TEST_CASE("rows that are not in the order of the ranks are left as they are", "[store]") {
