@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/device/collective_names.hpp"
 #include "core/run/allocation_names.hpp"
@@ -24,27 +25,54 @@ struct StepBounds {
   Nanoseconds end;
 };
 
-std::optional<StepBounds> bounds_of(const std::vector<RankSpans>& ranks, std::int32_t step) {
-  std::optional<StepBounds> out;
-  std::optional<Nanoseconds> begin;
-  for (std::size_t i = 0; i < ranks.size(); ++i)
-    for (const PathSpan& span : ranks[i].spans) {
-      const Nanoseconds end = span.begin + span.time;
-      if (span.step == step && (!out || end > out->end)) out = {i, {}, end};
-      if (span.step == step - 1 && (!begin || end > *begin)) begin = end;
-    }
-  if (!out || !begin || *begin >= out->end) return std::nullopt;
-  out->begin = *begin;
-  return out;
-}
-
-class PathWalk {
+/// What the paths of all steps have in common: made once a run.
+class PathGround {
  public:
-  PathWalk(const Run& run, const std::vector<RankSpans>& ranks) : run_(run), ranks_(ranks) {
-    for (std::size_t i = 0; i < ranks.size(); ++i) place_of_[ranks[i].rank] = i;
+  explicit PathGround(const Run& run) : run_(run), ranks_(straggler_detail::rank_spans_as_begun(run)) {
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      place_of_[ranks_[i].rank] = i;
+      for (const PathSpan& span : ranks_[i].spans) {
+        const Nanoseconds end = span.begin + span.time;
+        const auto [known, is_new] = ends_.try_emplace(span.step, i, end);
+        if (!is_new && end > known->second.second) known->second = {i, end};
+      }
+    }
     for (const RankOpRecord& row : run.rank_ops)
       if (row.sequence >= 0) collectives_.try_emplace(key_of(row), &row);
   }
+
+  [[nodiscard]] const Run& run() const { return run_; }
+  [[nodiscard]] const RankSpans& rank(std::size_t place) const { return ranks_[place]; }
+  [[nodiscard]] const RankOpRecord& collective(const CollectiveKey& key) const { return *collectives_.at(key); }
+  [[nodiscard]] std::optional<std::size_t> place_of(std::uint32_t rank) const {
+    const auto found = place_of_.find(rank);
+    return found == place_of_.end() ? std::nullopt : std::optional(found->second);
+  }
+  /// Ascending.
+  [[nodiscard]] std::vector<std::int32_t> steps() const {
+    std::vector<std::int32_t> out;
+    for (const auto& [step, end] : ends_) out.push_back(step);
+    return out;
+  }
+  [[nodiscard]] std::optional<StepBounds> bounds_of(std::int32_t step) const {
+    const auto last = ends_.find(step);
+    if (ranks_.size() < 2 || last == ends_.end() || step == INT32_MIN) return std::nullopt;
+    const auto before = ends_.find(step - 1);
+    if (before == ends_.end() || before->second.second >= last->second.second) return std::nullopt;
+    return StepBounds{last->second.first, before->second.second, last->second.second};
+  }
+
+ private:
+  const Run& run_;
+  std::vector<RankSpans> ranks_;
+  std::map<std::uint32_t, std::size_t> place_of_;
+  std::map<std::int32_t, std::pair<std::size_t, Nanoseconds>> ends_;  // by step: the place that ends last, and when
+  std::map<CollectiveKey, const RankOpRecord*> collectives_;
+};
+
+class PathWalk {
+ public:
+  explicit PathWalk(const PathGround& ground) : ground_(ground) {}
 
   RankPath walk(const StepBounds& bounds) {
     at_ = bounds.end;
@@ -59,14 +87,14 @@ class PathWalk {
   void visit_at(std::size_t place) {
     place_ = place;
     visit_ = {};
-    visit_.rank = ranks_[place].rank;
+    visit_.rank = ground_.rank(place).rank;
     visit_.end = at_;
     by_label_.clear();
   }
 
   /// What the visited rank did just before `at_`, or the rank that it waited for.
   void back(Nanoseconds begin) {
-    const std::vector<PathSpan>& spans = ranks_[place_].spans;
+    const std::vector<PathSpan>& spans = ground_.rank(place_).spans;
     const auto after =
         std::partition_point(spans.begin(), spans.end(), [&](const PathSpan& span) { return span.begin < at_; });
     if (after == spans.begin()) return pass(begin, nullptr);
@@ -79,11 +107,11 @@ class PathWalk {
   /// Where ranks wait for one another in a circle at one instant, as when clocks of a recording are not quite even, the
   /// wait stays what it is.
   bool jump(const PathSpan& span) {
-    const auto late = place_of_.find(*span.for_rank);
-    if (late == place_of_.end() || !here_.insert(place_).second || here_.contains(late->second)) return false;
+    const auto late = ground_.place_of(*span.for_rank);
+    if (!late || !here_.insert(place_).second || here_.contains(*late)) return false;
     const std::string name = span.behind ? name_of(*span.behind) : "";
     close();
-    visit_at(late->second);
+    visit_at(*late);
     visit_.collective = name;
     return true;
   }
@@ -105,7 +133,7 @@ class PathWalk {
   void close() {
     visit_.begin = at_;
     std::map<std::string, Nanoseconds> by_title;
-    for (const auto& [label, time] : by_label_) by_title[short_op_title(run_.labels.text(label))] += time;
+    for (const auto& [label, time] : by_label_) by_title[short_op_title(ground_.run().labels.text(label))] += time;
     for (const auto& [title, time] : by_title)
       if (time > visit_.most_time) {
         visit_.most = title;
@@ -117,20 +145,18 @@ class PathWalk {
 
   /// "all-gather layers.3"; of a recording, whose collectives have no unit, "all-gather in backward".
   [[nodiscard]] std::string name_of(const CollectiveKey& key) const {
-    const RankOpRecord& row = *collectives_.at(key);
+    const Run& run = ground_.run();
+    const RankOpRecord& row = ground_.collective(key);
     const std::string kind(dashed_name(row.op.collective));
     if (row.op.unit.valid()) {
-      const std::string& unit = run_.units[row.op.unit.value].name;
+      const std::string& unit = run.units[row.op.unit.value].name;
       return kind + " " + (unit.empty() ? "root" : unit);
     }
-    const std::string phase = row.phase.valid() ? run_.labels.text(row.phase) : std::string();
+    const std::string phase = row.phase.valid() ? run.labels.text(row.phase) : std::string();
     return phase.empty() ? kind : kind + " in " + phase;
   }
 
-  const Run& run_;
-  const std::vector<RankSpans>& ranks_;
-  std::map<std::uint32_t, std::size_t> place_of_;
-  std::map<CollectiveKey, const RankOpRecord*> collectives_;
+  const PathGround& ground_;
   Nanoseconds at_;
   std::size_t place_ = 0;
   PathVisit visit_;
@@ -139,10 +165,10 @@ class PathWalk {
   RankPath out_;
 };
 
-std::optional<RankPath> path_of(const Run& run, const std::vector<RankSpans>& ranks, std::int32_t step) {
-  const auto bounds = bounds_of(ranks, step);
-  if (ranks.size() < 2 || !bounds) return std::nullopt;
-  RankPath out = PathWalk(run, ranks).walk(*bounds);
+std::optional<RankPath> path_of(const PathGround& ground, std::int32_t step) {
+  const auto bounds = ground.bounds_of(step);
+  if (!bounds) return std::nullopt;
+  RankPath out = PathWalk(ground).walk(*bounds);
   out.step = step;
   return out;
 }
@@ -184,17 +210,23 @@ std::vector<std::string> path_lines(const RankPath& path, std::size_t most) {
 }
 
 std::optional<RankPath> rank_path(const Run& run, std::int32_t step) {
-  return path_of(run, straggler_detail::rank_spans_as_begun(run), step);
+  return path_of(PathGround(run), step);
 }
 
 std::optional<RankPath> rank_path(const Run& run) {
-  const std::vector<RankSpans> ranks = straggler_detail::rank_spans_as_begun(run);
-  std::set<std::int32_t> steps;
-  for (const RankSpans& rank : ranks)
-    for (const PathSpan& span : rank.spans) steps.insert(span.step);
+  const PathGround ground(run);
+  const std::vector<std::int32_t> steps = ground.steps();
   for (auto step = steps.rbegin(); step != steps.rend(); ++step)
-    if (auto path = path_of(run, ranks, *step)) return path;
+    if (auto path = path_of(ground, *step)) return path;
   return std::nullopt;
+}
+
+std::vector<RankPath> rank_paths(const Run& run) {
+  const PathGround ground(run);
+  std::vector<RankPath> out;
+  for (const std::int32_t step : ground.steps())
+    if (auto path = path_of(ground, step)) out.push_back(std::move(*path));
+  return out;
 }
 
 }  // namespace foreshard

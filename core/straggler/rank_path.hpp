@@ -48,5 +48,7 @@ struct RankPath {
 [[nodiscard]] std::optional<RankPath> rank_path(const Run& run, std::int32_t step);
 /// The last step that has one.
 [[nodiscard]] std::optional<RankPath> rank_path(const Run& run);
+/// Of each step that has one, ascending.
+[[nodiscard]] std::vector<RankPath> rank_paths(const Run& run);
 
 }  // namespace foreshard

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "core/base/json_io.hpp"
 #include "core/straggler/rank_path.hpp"
@@ -61,11 +60,8 @@ std::string RankPieces::map_json() const {
   for (const RankRow& row : activity_->rows)
     json["rows"].push_back(
         {{"rank", row.rank}, {"name", row_name(*activity_, row)}, {"ranks", rank_count(row.members)}});
-  std::set<std::int32_t> steps;
-  for (const RankOpRecord& row : run_.rank_ops) steps.insert(row.step);
   json["paths"] = RankJson::array();
-  for (const std::int32_t step : steps)
-    if (const auto path = rank_path(run_, step)) json["paths"].push_back(path_json(*path, origin_));
+  for (const RankPath& path : rank_paths(run_)) json["paths"].push_back(path_json(path, origin_));
   return json_text(json);
 }
 

@@ -78,12 +78,10 @@ class RankPicture {
 
   /// The paths of the steps that the window shows a part of.
   [[nodiscard]] std::vector<RankPath> paths_in_window() const {
-    std::vector<RankPath> out;
-    auto last = rank_path(run_);
-    for (std::int32_t step = last ? last->step : -1; last && last->end() - origin_ > window_.from; --step) {
-      if (last->begin() - origin_ < window_.to) out.insert(out.begin(), *last);
-      last = rank_path(run_, step - 1);
-    }
+    std::vector<RankPath> out = rank_paths(run_);
+    std::erase_if(out, [&](const RankPath& path) {
+      return path.end() - origin_ <= window_.from || path.begin() - origin_ >= window_.to;
+    });
     return out;
   }
 

@@ -2,6 +2,7 @@
 #include "core/straggler/rank_activity.hpp"
 #include "core/straggler/rank_path.hpp"
 #include "tests/catch.hpp"
+#include "tests/growth.hpp"
 
 using namespace foreshard;
 
@@ -208,4 +209,37 @@ TEST_CASE("one rank, and a step without the one before, have no path") {
   CHECK_FALSE(rank_path(one_late(1, 0)));
   CHECK_FALSE(rank_path(one_late(3, 1), 0));
   CHECK_FALSE(rank_path(one_late(3, 1), 2));
+}
+
+TEST_CASE("the paths of all steps are each step's own, and take time linear in the steps") {
+  const auto job_of = [](std::int32_t steps) {
+    Job job(2);
+    for (const std::uint32_t rank : {0U, 1U}) {
+      job.rank(rank);
+      for (std::int32_t step = 0; step < steps; ++step) {
+        const std::int64_t begin = 1000 * step, forward = begin + (rank == 1 ? 400 : 200);
+        job.kernel(step, "mm", begin, forward);
+        job.gather(step, forward, begin + 450, 0);
+        job.kernel(step, "add", begin + 450, begin + 900);
+      }
+    }
+    return job.run();
+  };
+  const Run few = job_of(64);
+  const Run many = job_of(1024);
+  const std::vector<RankPath> paths = rank_paths(few);
+  REQUIRE(paths.size() == 63);
+  for (std::int32_t step = 1; step < 64; ++step) {
+    const RankPath& path = paths[static_cast<std::size_t>(step) - 1];
+    CHECK(path.step == step);
+    const auto alone = rank_path(few, step);
+    REQUIRE(alone);
+    CHECK(path.begin() == alone->begin());
+    CHECK(path.end() == alone->end());
+    CHECK(path.visits.size() == alone->visits.size());
+  }
+  const double exponent = test::growth_exponent(
+      [&](unsigned steps) { REQUIRE(rank_paths(steps == 64 ? few : many).size() == steps - 1); }, 64, 1024);
+  INFO("exponent " << exponent);
+  CHECK(exponent < test::kLinearWithin);
 }

@@ -20,7 +20,7 @@ std::size_t occurrences(const std::string& text, const std::string& what) {
 }
 
 /// A planned job of `world` ranks, each listed, whose steps take 1 ms; rank 1 holds up the others' gather by 0.4 ms.
-Run job(std::uint32_t world) {
+Run job(std::uint32_t world, std::int32_t steps = 3) {
   Run run;
   run.info.kind = RunKind::planned;
   run.info.name = "a <job>";
@@ -28,7 +28,7 @@ Run job(std::uint32_t world) {
   run.units = {{"", {}}};
   run.streams = {{kComputeStream, "compute", 0, 0}, {StreamId{1}, "all-gather", 0, 0}};
   const LabelId mm = run.labels.intern("aten::mm");
-  for (std::int32_t step = 0; step < 3; ++step) {
+  for (std::int32_t step = 0; step < steps; ++step) {
     const Nanoseconds begin = Nanoseconds::from_us(1000 * step);
     run.steps.push_back(
         {Recording::run, step, begin, begin + Nanoseconds::from_us(990), begin + Nanoseconds::from_us(1000), {}, 0, 0});
@@ -36,7 +36,7 @@ Run job(std::uint32_t world) {
   }
   for (std::uint32_t rank = 0; rank < world; ++rank) {
     run.ranks.push_back({rank, {}, {}});
-    for (std::int32_t step = 0; step < 3; ++step) {
+    for (std::int32_t step = 0; step < steps; ++step) {
       const auto at = [step](std::int64_t us) { return Nanoseconds::from_us(1000 * step + us); };
       DeviceOpRecord op;
       op.label = mm;
@@ -117,6 +117,16 @@ TEST_CASE("the picture of ranks has a row for each and the path over them, the s
         std::string::npos);
   CHECK(occurrences(*svg, "<g>") == 4);
   CHECK(*draw_rank_map(run, {.window = {}, .width = 900, .theme = Theme::dark}) != *svg);
+}
+
+TEST_CASE("a step without a path does not hide the paths before it") {
+  Run run = job(4, 5);
+  std::erase_if(run.rank_ops, [](const RankOpRecord& row) { return row.step == 2; });
+  const auto svg = draw_rank_map(run, {.window = {.all = true}});
+  REQUIRE(svg);
+  CHECK(svg->find("critical path of step 1, 1.00 ms:") != std::string::npos);
+  CHECK(svg->find("critical path of step 3") == std::string::npos);  // what is before it is not there
+  CHECK(svg->find("critical path of step 4, 1.00 ms:") != std::string::npos);
 }
 
 TEST_CASE("a thousand rows are bands that can still be told apart") {
