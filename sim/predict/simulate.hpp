@@ -14,6 +14,9 @@
 
 namespace foreshard::sim {
 
+/// Of Run::rank_ops, each of 200 bytes in memory, and half of that in a store.
+inline constexpr std::size_t kMaxRankOps = 20'000'000;
+
 struct SimulationRequest {
   StepRequest steps;
   SimOptions options;
@@ -21,8 +24,10 @@ struct SimulationRequest {
   unsigned threads = 1;               ///< for ranks that differ; changes no result
   /// Of ranks that differ: of how many Run::rank_ops has the ops, or kAllRanks. Where that is all of a job of up to
   /// kSmallJob ranks, each has its own; else one of each group of equal ranks, those that are waited for longest first,
-  /// rank 0 always among them. None: kSmallJob.
+  /// rank 0 always among them, of 0 as of 1. None: kSmallJob.
   std::optional<std::uint32_t> kept_ranks = {};
+  /// As many ops as the programs of the kept ranks issue at most (usage).
+  std::size_t max_rank_ops = kMaxRankOps;
 };
 
 /// Two nodes of eight GPUs are seen whole; a store grows by one rank's ops with each group of equal ranks.

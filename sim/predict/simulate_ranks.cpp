@@ -14,9 +14,6 @@
 namespace foreshard::sim {
 namespace {
 
-/// Rows of Run::rank_ops beyond which a plan is refused: of 200 bytes in memory, and half of that in a store.
-constexpr std::size_t kMaxRankOps = 20'000'000;
-
 class RanksSimulation {
  public:
   RanksSimulation(const Workload& workload, const Settings& settings, const MachineProfile& machine,
@@ -37,15 +34,16 @@ class RanksSimulation {
     }
     run.units = workload_of(0).units;
     run.labels = workload_of(0).labels;
-    const Job job = play();
-    FORESHARD_TRY(again(job, 0, run, out.simulation));
-    out.groups = groups_of(job);
-    if (!job.stuck.empty()) {
-      out.hang = hang_of(job, job_request(), run);
+    const auto job = play();
+    FORESHARD_TRY(job);
+    FORESHARD_TRY(again(*job, 0, run, out.simulation));
+    out.groups = groups_of(*job);
+    if (!job->stuck.empty()) {
+      out.hang = hang_of(*job, job_request(), run);
       return out;
     }
     out.gpu_step = free_host_step();
-    if (request_.steps.record) FORESHARD_TRY(add_rank_ops(job, out.simulation, run));
+    if (request_.steps.record) FORESHARD_TRY(add_rank_ops(*job, out.simulation, run));
     return out;
   }
 
@@ -78,7 +76,7 @@ class RanksSimulation {
   }
 
   /// With the meetings of the ranks that are shown. Of a large job these are known once it has been played.
-  [[nodiscard]] Job play() const {
+  [[nodiscard]] Result<Job> play() const {
     JobRequest request = job_request();
     if (!each_is_shown()) {
       Job job = simulate_job(ranks_.machine, request);
@@ -87,7 +85,27 @@ class RanksSimulation {
     } else {
       for (std::uint32_t rank = 0; rank < ranks_.traits.size(); ++rank) request.keep_meetings.push_back(rank);
     }
+    FORESHARD_TRY(check_row_count(request.keep_meetings));
     return simulate_job(ranks_.machine, request);
+  }
+
+  /// How many ops the programs issue in the steps of Run::rank_ops: a few more or fewer than the rows will be.
+  Result<void> check_row_count(const std::vector<std::uint32_t>& shown) const {
+    if (!request_.steps.record) return {};
+    std::vector<std::size_t> ops;  // by program
+    for (const RankProgram& program : ranks_.programs) {
+      const std::vector<OpId>& ends = program.log->step_ends;
+      const std::size_t steady = steady_step(ends.size());
+      ops.push_back(program.log->table.ops().size() - (steady < 2 ? 0 : ends[steady - 2].value + 1));
+    }
+    std::size_t rows = 0;
+    for (const std::uint32_t rank : shown) rows += ops[ranks_.traits[rank].program];
+    if (rows <= request_.max_rank_ops) return {};
+    const std::size_t each = rows / shown.size();
+    return fail(ErrorKind::usage,
+                fmt::format("{} ranks' timelines of about {} ops each are more than the {} ops that a run keeps",
+                            shown.size(), each, request_.max_rank_ops),
+                "--ranks", fmt::format("keep at most {}", request_.max_rank_ops / each));
   }
 
   /// The last but one step's end to the last one's, with hosts that cost nothing.
@@ -141,7 +159,7 @@ class RanksSimulation {
     return out;
   }
 
-  [[nodiscard]] std::uint32_t most_shown() const { return request_.kept_ranks.value_or(kSmallJob); }
+  [[nodiscard]] std::uint32_t most_shown() const { return std::max(1U, request_.kept_ranks.value_or(kSmallJob)); }
   [[nodiscard]] bool each_is_shown() const { return ranks_.traits.size() <= std::min(most_shown(), kSmallJob); }
 
   /// SimulationRequest::kept_ranks.
@@ -168,8 +186,7 @@ class RanksSimulation {
                           static_cast<std::int32_t>(of_rank_0.step_end.size()) - 1};
     std::map<std::uint32_t, Run> runs;                                         // by class
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;  // by communicator and lowest rank
-    const std::vector<std::uint32_t> shown = shown_ranks(job);
-    for (const std::uint32_t rank : shown) {
+    for (const std::uint32_t rank : shown_ranks(job)) {
       const std::uint32_t index = job.classes.of_rank[rank];
       const RankClasses::Class& about = job.classes.classes[index];
       if (index > 0 && !runs.contains(index)) {
@@ -186,12 +203,6 @@ class RanksSimulation {
             numbers.try_emplace({c, job.communicators[c].first(rank)}, static_cast<std::uint32_t>(numbers.size()))
                 .first->second;
       append_rank_ops(index > 0 ? runs[index] : run, rank, groups, steps, run);
-      const std::size_t rows = run.rank_ops.size() / run.ranks.size();
-      if (rows * shown.size() > kMaxRankOps)
-        return fail(ErrorKind::usage,
-                    fmt::format("{} ranks' timelines of {} ops each are more than the {} ops that a run keeps",
-                                shown.size(), rows, kMaxRankOps),
-                    "--ranks", fmt::format("keep at most {}", kMaxRankOps / rows));
     }
     return {};
   }

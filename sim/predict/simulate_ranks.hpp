@@ -31,7 +31,8 @@ struct RankSimulation {
 
 /// As simulate(), with what `differences` says unlike the rest. Where `request.steps.record` is set, `run` gets
 /// the ops of `request.kept_ranks` ranks as well (Run::rank_ops), from the step before the steady one on.
-/// Fails (usage) where a rank or an adapter is not in the job, or where memory depends on time (record_stream).
+/// Fails (usage) where a rank or an adapter is not in the job, where memory depends on time (record_stream), or, before
+/// the job is played for them, where the kept ranks' ops would be more than `request.max_rank_ops`.
 [[nodiscard]] Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings,
                                                     const MachineProfile& machine, const SimulationRequest& request,
                                                     const Differences& differences, Run& run);

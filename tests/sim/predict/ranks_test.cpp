@@ -4,6 +4,7 @@
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
 #include "sim/predict/predict.hpp"
+#include "sim/predict/simulate_ranks.hpp"
 #include "tests/catch.hpp"
 
 namespace foreshard::sim {
@@ -102,10 +103,37 @@ TEST_CASE("a run keeps the timelines of so many groups of equal ranks as are ask
   CHECK_FALSE(two->ranks[1].kept);
   CHECK(two->ranks[2].kept);
   CHECK(two->step_ms == all->step_ms);
-  plan.request.kept_ranks = 1;
-  CHECK(kept_ranks(*plan.predict()) == std::vector<std::uint32_t>{0});
+  for (const std::uint32_t least : {0U, 1U}) {
+    plan.request.kept_ranks = least;
+    CHECK(kept_ranks(*plan.predict()) == std::vector<std::uint32_t>{0});
+  }
   plan.request.kept_ranks = kAllRanks;
   CHECK(kept_ranks(*plan.predict()).size() == 8);
+}
+
+TEST_CASE("more ops of ranks than a run keeps are refused") {
+  const Plan plan = plan_of(4);
+  Differences differences;
+  differences.ranks = {{.rank = 2, .kernels = 1.2, .host = 1, .workload = nullptr}};
+  SimulationRequest request;
+  request.steps.steps = 4;
+  request.steps.record = true;
+  const auto rows_within = [&](std::size_t limit) -> Result<std::size_t> {
+    request.max_rank_ops = limit;
+    Run run;
+    const auto simulation =
+        simulate_ranks(plan.workload, plan.workload.settings, plan.machine, request, differences, run);
+    FORESHARD_TRY(simulation);
+    return run.rank_ops.size();
+  };
+  const auto rows = rows_within(kMaxRankOps);
+  REQUIRE(rows);
+  REQUIRE(*rows > 0);
+  CHECK(rows_within(*rows + *rows / 20));
+  const auto refused = rows_within(*rows - *rows / 20);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::usage);
+  CHECK(refused.error().hint == "keep at most 3");
 }
 
 TEST_CASE("of a large job all timelines are those of its groups, whose members are told") {
