@@ -17,7 +17,7 @@
 namespace foreshard {
 
 enum class RankState : std::uint8_t { compute = 0, communication = 1, waiting = 2, idle = 3 };
-inline constexpr std::size_t kRankStates = 4;
+inline constexpr std::size_t kRankStates = static_cast<std::size_t>(RankState::idle) + 1;  // the last one
 
 struct RankStretch {
   RankState state = RankState::compute;

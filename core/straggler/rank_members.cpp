@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "core/base/json_io.hpp"
 
@@ -37,6 +38,20 @@ std::optional<RankMembers> members_of(const nlohmann::json& group) {
     out.members.push_back(*run);
   }
   return out;
+}
+
+std::string_view ordinal_ending(std::uint32_t number) {
+  if (number % 100 / 10 == 1) return "th";
+  switch (number % 10) {
+    case 1:
+      return "st";
+    case 2:
+      return "nd";
+    case 3:
+      return "rd";
+    default:
+      return "th";
+  }
 }
 
 }  // namespace
@@ -73,7 +88,7 @@ std::string rank_words(const std::vector<RankRun>& runs, std::size_t most) {
     out += std::to_string(first);
     if (count == 1) continue;
     out += fmt::format("–{}", first + (count - 1) * stride);
-    if (stride > 1) out += fmt::format(" (every {}{})", stride, stride == 2 ? "nd" : stride == 3 ? "rd" : "th");
+    if (stride > 1) out += fmt::format(" (every {}{})", stride, ordinal_ending(stride));
   }
   return out;
 }

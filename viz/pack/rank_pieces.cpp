@@ -12,14 +12,13 @@ namespace {
 
 using RankJson = nlohmann::ordered_json;
 
-/// Bins of all rows, so that a page of thousands of ranks stays as small as one of sixteen; of one row at least as many
-/// as a wide screen has pixels for a step, at most a few a kernel.
+/// Bins of all rows, so that a page of thousands of ranks stays as small as one of sixty-four: up to 1,024 rows each
+/// has as many as a wide screen has pixels for a step, beyond that fewer. Of one row at most a few a kernel.
 constexpr std::size_t kAllBins = std::size_t{1} << 21;
-constexpr std::size_t kLeastBins = 1 << 11;
 constexpr std::size_t kMaxBins = 1 << 15;
 
 std::size_t bin_count(std::size_t rows) {
-  return std::clamp(kAllBins / std::max<std::size_t>(rows, 1), kLeastBins, kMaxBins);
+  return std::clamp<std::size_t>(kAllBins / std::max<std::size_t>(rows, 1), 1, kMaxBins);
 }
 
 RankJson path_json(const RankPath& path, Nanoseconds origin) {

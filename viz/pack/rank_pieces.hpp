@@ -18,7 +18,7 @@ class RankPieces {
   RankPieces(const Run& run, Nanoseconds origin);
 
   [[nodiscard]] bool empty() const { return !activity_; }
-  /// "rankmap": rows with their ranks, names and exact times a step, the critical path of each step that has one.
+  /// "rankmap": rows with their ranks and names, the critical path of each step that has one.
   [[nodiscard]] std::string map_json() const;
   /// "rankcells": each row's time in bins, neighbours of one state as one cell.
   [[nodiscard]] ColumnTable cells() const;

@@ -71,6 +71,11 @@ TEST_CASE("ranks are told as runs of numbers") {
   CHECK(words({0, 1, 2, 3, 4, 6, 7}) == "0–4, 6–7");
   CHECK(words({1, 9, 13, 17, 21}) == "1, 9–21 (every 4th)");
   CHECK(words({0, 5, 9}) == "0, 5, 9");
+  CHECK(words({0, 3, 6}) == "0–6 (every 3rd)");
+  CHECK(words({0, 11, 22}) == "0–22 (every 11th)");
+  CHECK(words({0, 21, 42}) == "0–42 (every 21st)");
+  CHECK(words({0, 22, 44}) == "0–44 (every 22nd)");
+  CHECK(words({0, 112, 224}) == "0–224 (every 112th)");
   CHECK(rank_words(runs_of({0, 5, 9, 20, 21, 22}), 2) == "0, 5 and 4 more");
   CHECK(rank_count(runs_of({1, 9, 13, 17, 21})) == 5);
 }
