@@ -253,11 +253,15 @@ constexpr std::array kTables{
         "rank_op",
         "Device ops of every `rank`, on the first one's clock (whose ops are those of `device_op` again). Streams are "
         "numbered as in that rank's trace, 0 is its compute stream; communicators over all ranks. Ranks in `rank_fold` "
-        "have none of their own.",
+        "have none of their own: those of every rank are `SELECT rank AS of_rank, * FROM rank_op UNION ALL SELECT "
+        "rank_fold.rank, rank_op.* FROM rank_fold JOIN rank_op ON rank_op.rank = rank_fold.alike`, but for the numbers "
+        "of "
+        "communicators.",
         kRankOp},
     Table{"rank_fold",
-          "Ranks of a plan that do the same at the same times as another: the rows of `rank_op` stand once.", kRankFold,
-          5},
+          "Ranks of a plan that do the same at the same times as another: the rows of `rank_op` stand once, for "
+          "`alike`.",
+          kRankFold, 5},
     Table{"event", "Event records and waits, in host order.", kEvent},
     Table{"frame", "Frames of call stacks, as PyTorch's memory snapshot has them.", kFrame},
     Table{"stack", "Call stacks, a tree: each is a frame and the stack that called it.", kStack},

@@ -4,6 +4,7 @@
 #include "tests/growth.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/traces/store/run_sample.hpp"
+#include "traces/store/query.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::traces {
@@ -44,6 +45,20 @@ TEST_CASE("ranks that are alike are stored once, and read as they were", "[store
   CHECK(folded.rank_ops.size() == 6);  // rank 0's and rank 5's
   CHECK(test::difference(run, stored(run)) == "");
   CHECK(fold_ranks(ranks(1, 0)).folds.empty());
+}
+
+TEST_CASE("SQL has every rank's rows where it joins rank_fold", "[store][docs]") {
+  const std::string path = test::path_of("joined.db");
+  REQUIRE(write_run(ranks(8, 5), path, {.force = true}));
+  const auto rows = [&](const char* sql) { return query(path, sql).value().rows; };
+  CHECK(rows("SELECT rank, count(*) FROM rank_op GROUP BY rank").size() == 2);
+  // docs/ranks.md and docs/trace_schema.md.
+  const auto all = rows(
+      "SELECT of_rank, count(*) FROM (SELECT rank AS of_rank, * FROM rank_op UNION ALL SELECT rank_fold.rank, "
+      "rank_op.* "
+      "FROM rank_fold JOIN rank_op ON rank_op.rank = rank_fold.alike) GROUP BY of_rank");
+  REQUIRE(all.size() == 8);
+  for (const auto& row : all) CHECK(std::get<std::int64_t>(row[1]) == 3);
 }
 
 TEST_CASE("a rank that differs in anything is stored whole", "[store]") {
