@@ -10,6 +10,7 @@
 
 #include "tests/viz/pack/decode.hpp"
 #include "tests/viz/svg/drawn_runs.hpp"
+#include "viz/pack/rank_pieces.hpp"
 
 using namespace foreshard;
 using namespace foreshard::viz;
@@ -151,4 +152,28 @@ TEST_CASE("docs/view.md lists the tables and their columns") {
     INFO(row);
     CHECK(text.find(row + " |") != std::string::npos);
   }
+}
+
+TEST_CASE("thousands of rows of ranks have no finer cells in all than a thousand") {
+  constexpr std::int64_t kSpan = 1 << 20;
+  constexpr std::uint32_t kRanks = 4096;
+  Run run;
+  run.info.kind = RunKind::planned;
+  run.settings.gpus = kRanks;
+  run.labels.intern("kernel");
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    run.ranks.push_back({rank, {}, {}});
+    for (std::int64_t i = 0; i < 4; ++i) {
+      DeviceOpRecord op;
+      op.stream = kComputeStream;
+      op.label = LabelId{0};
+      op.start = op.issue = {i * kSpan / 4};
+      op.end = {i * kSpan / 4 + (i == 3 ? kSpan / 4 : 600 * (i + 1))};
+      run.rank_ops.push_back({rank, 0, {}, -1, op});
+    }
+  }
+  const ColumnTable cells = RankPieces(run, {}).cells();
+  const Column& lengths = cells["length"];
+  REQUIRE(lengths.size() >= kRanks);
+  CHECK(*std::min_element(lengths.begin(), lengths.end()) >= column_value(kSpan / 512));  // 2^21 cells at most
 }
