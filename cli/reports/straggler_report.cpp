@@ -36,11 +36,14 @@ void print_phases(std::ostream& out, const LateRank& late) {
                {"others", right},
                {"idle", right},
                {"others", right},
+               {"exposed communication", right},
+               {"others", right},
                {"they wait for it", right}});
   for (const PhaseDelay& phase : late.phases)
     table.row({phase.phase.empty() ? "between phases" : phase.phase, milliseconds(phase.compute.ms()),
                milliseconds(phase.compute_of_others.ms()), milliseconds(phase.idle.ms()),
-               milliseconds(phase.idle_of_others.ms()), milliseconds(phase.delay.ms())});
+               milliseconds(phase.idle_of_others.ms()), milliseconds(phase.communication.ms()),
+               milliseconds(phase.communication_of_others.ms()), milliseconds(phase.delay.ms())});
   table.print(out);
 }
 
@@ -106,7 +109,10 @@ Json stragglers_json(const Stragglers& found) {
                              {"others_wait_ns", rank.delay.count}});
   json["late"] = nullptr;
   if (!found.late) return json;
-  Json late = {{"rank", found.late->rank}, {"phase", found.late->phase}, {"host", found.late->host}};
+  Json late = {{"rank", found.late->rank},
+               {"phase", found.late->phase},
+               {"host", found.late->host},
+               {"collectives", found.late->collectives}};
   late["phases"] = Json::array();
   for (const PhaseDelay& phase : found.late->phases)
     late["phases"].push_back({{"phase", phase.phase},
@@ -114,6 +120,8 @@ Json stragglers_json(const Stragglers& found) {
                               {"compute_of_others_ns", phase.compute_of_others.count},
                               {"idle_ns", phase.idle.count},
                               {"idle_of_others_ns", phase.idle_of_others.count},
+                              {"communication_ns", phase.communication.count},
+                              {"communication_of_others_ns", phase.communication_of_others.count},
                               {"others_wait_ns", phase.delay.count}});
   late["kernels"] = Json::array();
   for (const KernelExcess& kernel : found.late->kernels)

@@ -201,6 +201,7 @@ void print_time(std::ostream& out, const TimeReport& report, bool detail) {
     print_phases(out, report.run, report.time);
     print_longest(out, report.run, report.time);
     print_path(out, report.run, report.time, report.critical_path);
+    if (report.stragglers) print_stragglers(out, *report.stragglers);
     if (report.rank_path) print_rank_path(out, *report.rank_path);
     print_host(out, report.run, report.time);
   }

@@ -95,13 +95,16 @@ std::vector<PhaseDelay> phases_of(const Run& run, const Rank& rank, const Totals
       return [label, kind](const Span& span) { return span.kind == kind && span.phase == label; };
     };
     const auto compute = within(SpanKind::compute), idle = within(SpanKind::idle);
+    const auto communication = within(SpanKind::communication);
     out.push_back({run.labels.text(label), totals.of(rank, compute), totals.median_of_others(rank.rank, compute),
-                   totals.of(rank, idle), totals.median_of_others(rank.rank, idle),
+                   totals.of(rank, idle), totals.median_of_others(rank.rank, idle), totals.of(rank, communication),
+                   totals.median_of_others(rank.rank, communication),
                    totals.delay(rank.rank, [label](const Span& span) { return span.phase == label; })});
   }
   std::erase_if(out,
                 [least = totals.of(rank, [](const Span&) { return true; }).scaled(kPhaseShare)](const PhaseDelay& p) {
-                  return std::max({p.compute, p.compute_of_others, p.idle, p.idle_of_others, p.delay}) < least;
+                  return std::max({p.compute, p.compute_of_others, p.idle, p.idle_of_others, p.communication,
+                                   p.communication_of_others, p.delay}) < least;
                 });
   return out;
 }
@@ -209,15 +212,23 @@ std::optional<Stragglers> find_stragglers(const Run& run) {
   const RankTime* late = late_one(found);
   if (late == nullptr || has_equals(found, *late)) return found;
   const Rank& rank = *std::find_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.rank == late->rank; });
-  LateRank out{late->rank, {}, false, phases_of(run, rank, totals), {}, {}};
+  LateRank out{late->rank, {}, false, false, phases_of(run, rank, totals), {}, {}};
   if (out.phases.empty()) return found;
-  const auto excess = [](const PhaseDelay& p) { return p.compute - p.compute_of_others + p.idle - p.idle_of_others; };
+  // Of communication only what is more: a late rank has less of it, since the others come first.
+  const auto behind = [](const PhaseDelay& p) {
+    return std::max(Nanoseconds{}, p.communication - p.communication_of_others);
+  };
+  const auto excess = [&](const PhaseDelay& p) {
+    return p.compute - p.compute_of_others + p.idle - p.idle_of_others + behind(p);
+  };
   const PhaseDelay& worst =
       *std::max_element(out.phases.begin(), out.phases.end(),
                         [&](const PhaseDelay& a, const PhaseDelay& b) { return excess(a) < excess(b); });
   out.phase = worst.phase;
-  out.host = worst.idle - worst.idle_of_others > worst.compute - worst.compute_of_others;
-  if (!out.host) {
+  const Nanoseconds computes = worst.compute - worst.compute_of_others, idles = worst.idle - worst.idle_of_others;
+  out.collectives = behind(worst) > std::max(computes, idles);
+  out.host = !out.collectives && idles > computes;
+  if (!out.host && !out.collectives) {
     out.kernels = slower_kernels(run, ranks, rank, label_of(run, rank, out.phase), steps.size());
     out.own = own_kernels(run, steps, rank.rank);
     if (out.own)

@@ -34,8 +34,10 @@ struct PhaseDelay {
   Nanoseconds compute;
   Nanoseconds compute_of_others;  ///< their median
   Nanoseconds idle;
-  Nanoseconds idle_of_others;  ///< their median
-  Nanoseconds delay;           ///< the others' mean wait for this rank in collectives that were issued in this phase
+  Nanoseconds idle_of_others;           ///< their median
+  Nanoseconds communication;            ///< idle behind collectives that all had begun
+  Nanoseconds communication_of_others;  ///< their median
+  Nanoseconds delay;  ///< the others' mean wait for this rank in collectives that were issued in this phase
 };
 
 /// A kernel that takes longer on the late rank, in its worst phase, a step on average.
@@ -49,13 +51,14 @@ struct KernelExcess {
 
 struct LateRank {
   std::uint32_t rank = 0;
-  std::string phase;               ///< in which its compute and idle time are furthest above the others'
+  std::string phase;               ///< in which its compute, idle time and communication are furthest above the others'
   bool host = false;               ///< there its GPU is idle for longer than others', rather than computes for longer
+  bool collectives = false;        ///< there it waits for longer behind collectives of its own groups than for either
   std::vector<PhaseDelay> phases;  ///< in the order of the step, those that count
-  /// Where not `host`: most excess first, at most three; without those that it launches more or less often than the
-  /// others, where `own` has these.
+  /// Where not `host` and not `collectives`: most excess first, at most three; without those that it launches more or
+  /// less often than the others, where `own` has these.
   std::vector<KernelExcess> kernels;
-  std::optional<OwnKernels> own;  ///< where not `host`: what fit_ranks() says of it
+  std::optional<OwnKernels> own;  ///< likewise: what fit_ranks() says of it
 };
 
 struct Stragglers {

@@ -23,8 +23,13 @@ const RankTime& time_of(const Stragglers& found, std::uint32_t rank) {
   return *std::find_if(found.ranks.begin(), found.ranks.end(), [&](const RankTime& r) { return r.rank == rank; });
 }
 
-/// The longer of its compute and its idle time in its worst phase, beside the others'.
+/// The longest of its compute, its idle time and its communication in its worst phase, beside the others'.
 std::string reason(const LateRank& late, const PhaseDelay& worst) {
+  if (late.collectives)
+    return fmt::format(
+        "{} its GPU waits for {} a step behind collectives that all their ranks have begun, the others' "
+        "for {}: a link of its groups is slow or shared",
+        phase_name(late.phase), format_time(worst.communication), format_time(worst.communication_of_others));
   if (late.host)
     return fmt::format("{} its GPU is idle for {} a step, the others' for {}: likely behind its host",
                        phase_name(late.phase), format_time(worst.idle), format_time(worst.idle_of_others));

@@ -36,12 +36,6 @@ KernelDemand kernel_demand(const MachineProfile& machine, const KernelWork& kern
   out.pressure = use.pressure;
   out.tiles = use.tiles;
   out.persistent = use.persistent;
-  // Which tiles a recorded kernel has is not known: its class's stand for them, and few fill their last wave.
-  const auto waves = machine.sm_count > 0 ? use.tiles / static_cast<std::uint32_t>(machine.sm_count) : 0;
-  if (use.persistent && waves > 1 && machine.contention.last_wave > 0) {
-    out.last_wave = 1.0 / waves;
-    out.last_wave_most = machine.contention.last_wave;
-  }
   out.ring_slowdown = kernel.ring_slowdown;
   return out;
 }
@@ -50,7 +44,6 @@ KernelDemand kernel_demand(const MachineProfile& machine, const KernelWork& kern
   KernelWork of_class = kernel;
   of_class.kernel_class = price.kernel_class;
   KernelDemand out = kernel_demand(machine, of_class);
-  out.last_wave = 0;  // docs/contention.md, "Kernels of other streams"
   if (out.tiles > 0 && price.tiles > 0) {
     out.tiles = static_cast<std::uint32_t>(std::min<std::uint64_t>(price.tiles, kMaxTiles));
     out.shaped = true;

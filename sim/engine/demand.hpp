@@ -21,10 +21,7 @@ struct KernelDemand {
   double ring_slowdown = 0;  ///< measured factor beside an NCCL ring of the usual SMs; 0: none, the model says
   double held = 0;           ///< measured factor while ContentionSpec::held_sms are held; 0: none, the model says
   std::uint32_t tiles = 0;   ///< of a GEMM, one an SM at a time; 0: its work divides evenly
-  /// Share of its work that its last wave is, where some SMs have no tile of it: kernels of other streams start there.
-  double last_wave = 0;
-  double last_wave_most = 0;  ///< ns that this is at most; 0: no limit
-  bool persistent = false;    ///< its blocks fill SMs from start to end: a collective that needs SMs waits for that end
+  bool persistent = false;   ///< its blocks fill SMs from start to end: a collective that needs SMs waits for that end
   /// Its tiles are its own, not typical of its class: a collective that ends before it frees SMs for the rest of them.
   bool shaped = false;
   bool operator==(const KernelDemand&) const = default;

@@ -105,12 +105,11 @@ Nanoseconds Engine::completion(EventId event) const {
     --moving_;
   }
   if (op.lengthens_gaps) --gap_unfinished_;
-  if (op.persistent) {
-    --persistents_;
-    last_wave_ = 0;
-    last_wave_at_ = kNever.count;
+  if (op.persistent) --persistents_;
+  if (op.side) {
+    --sides_;
+    if (streams_[kCompute].waits_for_sms) sides_until_ = at + machine_.latencies.event_wait.count;
   }
-  if (op.side) --sides_;
   ++ended_;
   ++stream.head;
   if (stream.head < stream.issued) stream.first = table_.stream_ops(index)[stream.head];
@@ -171,14 +170,14 @@ bool Engine::start_ready(std::int64_t at) {
     start(s, at);
     any = true;
   };
-  if (some_need_sms && sms_free(at, false))
+  if (persistents_ == 0 && some_need_sms)
     for (const std::uint32_t s : ready_)
-      if (first(s).needs_sms && sms_free(at, !first(s).side)) begin(s);
+      if (first(s).needs_sms) begin(s);
   for (const std::uint32_t s : ready_) {
     Stream& stream = streams_[s];
     if (stream.running) continue;
     const OpTable::Op& op = first(s);
-    if (op.needs_sms || (op.persistent && sides_ > 0)) {
+    if (op.needs_sms || (op.persistent && (sides_ > 0 || at < sides_until_))) {
       stream.waits_for_sms = true;
       lanes_[s].ready_at = kNever.count;
     } else {
@@ -206,7 +205,6 @@ bool Engine::start_ready(std::int64_t at) {
     if (factor != 1)
       stream.work = lanes_[index].remaining = op_time(static_cast<double>(op.work >> kWorkShift) * factor).count
                                               << kWorkShift;
-    if (op.persistent) last_wave_ = static_cast<std::int64_t>(static_cast<double>(op.last_wave) * factor);
     return;
   }
   if (!options_.joint) {
@@ -301,8 +299,6 @@ bool Engine::report_done(std::int64_t at) {
   const std::int64_t time = lane.rate == kFullRate ? (lane.remaining + kFullRate - 1) >> kWorkShift
                                                    : (lane.remaining + lane.rate - 1) / lane.rate;
   lane.finish = op.endless ? kNever.count : at + time;
-  if (op.last_wave > 0 && last_wave_at_ > at)
-    last_wave_at_ = at + (std::max<std::int64_t>(0, lane.remaining - last_wave_) + lane.rate - 1) / lane.rate;
 }
 
 /// `beside_` holds the other streams that run.
@@ -373,7 +369,7 @@ void Engine::run_all(std::int64_t at) {
 void Engine::find_next() {
   next_ = std::min(others_next_, others_end());
   if (!streams_.empty()) next_ = std::min({next_, lanes_[kCompute].ready_at, lanes_[kCompute].finish});
-  if (some_wait_for_sms_ && last_wave_at_ > now_) next_ = std::min(next_, last_wave_at_);
+  if (some_wait_for_sms_ && sides_until_ > now_) next_ = std::min(next_, sides_until_);
 }
 
 [[gnu::always_inline]] inline std::int64_t Engine::others_end() const {

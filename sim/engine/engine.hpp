@@ -10,9 +10,9 @@
 //   issue + launch · end of its stream's previous op + gap · end of an awaited op + event_wait
 //   · end of its communicator's previous collective + communicator_gap          (docs/model.md, "Streams")
 // A collective that needs SMs and a kernel of another stream wait, beyond that, while a persistent kernel runs, and a
-// persistent kernel while a kernel of another stream does; kernels of other streams begin in its last wave, where it
-// leaves SMs free (docs/contention.md, "Arrival" and "Kernels of other streams"). While several run, each progresses at
-// the rate of contention.hpp; work is conserved.
+// persistent kernel while a kernel of another stream does, and until what waits for that has started
+// (docs/contention.md, "Arrival" and "Kernels of other streams"). While several run, each progresses at the rate of
+// contention.hpp; work is conserved.
 //
 // Joint collectives (EngineOptions::joint) have other ranks' engines beside them: one that has started holds its SMs
 // and moves nothing until release(), and one that has done its work keeps them until finish(). Each of the two is
@@ -163,10 +163,6 @@ class Engine {
   [[nodiscard]] std::int64_t kernel_gap(std::int64_t at);
   void leave_gap(std::uint32_t stream, const OpTable::Op& behind, std::int64_t at, std::int64_t gap);
   bool start_ready(std::int64_t at);
-  /// Whether a kernel of another stream, or where `all_of_them` anything that holds SMs, finds some.
-  [[nodiscard]] bool sms_free(std::int64_t at, bool all_of_them) const {
-    return persistents_ == 0 || (!all_of_them && last_wave_at_ <= at);
-  }
   void start(std::uint32_t stream, std::int64_t at);
   [[nodiscard]] const OpTable::Op& first(std::uint32_t stream) const { return first(streams_[stream]); }
   [[nodiscard]] const OpTable::Op& first(const Stream& stream) const { return table_.ops()[stream.first]; }
@@ -198,12 +194,11 @@ class Engine {
   std::int64_t gap_unfinished_ = 0;       // issued before now_ less those that have ended
   std::size_t issued_ = 0;
   std::size_t ended_ = 0;
-  std::size_t persistents_ = 0;               // running ops that leave no SM to what comes later
-  std::int64_t last_wave_ = 0;                // of the compute stream's kernel, in 1/2^20 ns; 0: none to speak of
-  std::int64_t last_wave_at_ = kNever.count;  // when it begins, as long as rates stay
-  std::size_t sides_ = 0;                     // running kernels of other streams than the compute stream
-  std::size_t moving_ = 0;                    // running collectives that move bytes
-  std::size_t waiting_ = 0;                   // … that wait for other ranks
+  std::size_t persistents_ = 0;   // running ops that leave no SM to what comes later
+  std::size_t sides_ = 0;         // running kernels of other streams than the compute stream
+  std::int64_t sides_until_ = 0;  // until then a persistent kernel lets go before it what waits for one of them
+  std::size_t moving_ = 0;        // running collectives that move bytes
+  std::size_t waiting_ = 0;       // … that wait for other ranks
   std::int64_t now_ = 0;
   std::int64_t next_ = kNever.count;
   std::int64_t idle_for_ranks_ = 0;

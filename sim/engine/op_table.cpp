@@ -65,13 +65,6 @@ OpId OpTable::submit(const EngineOp& op) {
   const RunningOp& running_op = running_ops_[out.running_op];
   out.side = running_op.role == RunningOp::Role::side_kernel;
   out.persistent = running_op.role == RunningOp::Role::main_kernel && running_op.kernel.persistent;
-  if (out.persistent) {
-    const KernelDemand& kernel = running_op.kernel;
-    const double most = kernel.last_wave_most > 0 ? kernel.last_wave_most : static_cast<double>(op.work.count);
-    out.last_wave =
-        Nanoseconds::from_double(std::min(static_cast<double>(op.work.count) * kernel.last_wave, most)).count
-        << kWorkShift;
-  }
   out.needs_sms = out.side || (running_op.role == RunningOp::Role::collective && running_op.collective.sms > 0);
   out.is_copy = op.is_copy;
   out.lengthens_gaps = op.lengthens_gaps;

@@ -47,7 +47,6 @@ class OpTable {
     bool lengthens_gaps = false;
     bool endless = false;
     bool nothing = false;
-    std::int64_t last_wave = 0;  ///< of a persistent one: what is left of its work when SMs begin to fall free; 0: none
   };
 
   StreamId add_stream();

@@ -59,9 +59,6 @@ struct ContentionSpec {
   /// Measured loss while held_sms SMs are held from which on a kernel is taken for one wave of blocks that have their
   /// tiles dealt in advance: a block that finds no SM does its full share afterwards (docs/contention.md).
   double one_wave = 0;
-  /// What a recorded GEMM's last wave takes at most, ns: its class's tiles say its share of the kernel, but a long
-  /// kernel has more of them. 0: nothing starts before a recorded GEMM's end.
-  double last_wave = 0;
   double least_loss = 0;                                    ///< below it the model does not scale a measured loss
   std::uint32_t cluster = 1;                                ///< SMs whose blocks start together, of GEMMs
   std::array<KernelUse, kEnumSize<KernelClass>> classes{};  ///< by KernelClass

@@ -82,11 +82,11 @@ double read_slowdown(ProfileReader& reader, const Json& contention, std::string_
 }  // namespace
 
 void read_contention(ProfileReader& reader, const Json& contention, MachineProfile& profile) {
-  static constexpr std::array<std::string_view, 20> kKeys{
+  static constexpr std::array<std::string_view, 19> kKeys{
       "memory_bandwidth", "ring",          "symmetric",    "copy_engine", "own_reduce",
       "held_sms",         "tail_tile",     "static_waves", "side_kernel", "with_side_kernel",
       "persistent_side",  "full_rate_sms", "busy_link",    "usual_link",  "most_traffic",
-      "cluster",          "one_wave",      "last_wave",    "least_loss",  "classes"};
+      "cluster",          "one_wave",      "least_loss",   "classes"};
   reader.known_keys(contention, "/contention", kKeys);
   ContentionSpec& out = profile.contention;
   out.memory_bandwidth = kGiga * reader.constant(contention, "/contention", "memory_bandwidth", "GB/s");
@@ -108,8 +108,6 @@ void read_contention(ProfileReader& reader, const Json& contention, MachineProfi
   out.most_traffic = ratio("most_traffic");
   if (out.most_traffic >= 1) reader.fail("/contention/most_traffic/value", "a share below 1 is expected here");
   out.one_wave = read_slowdown(reader, contention, "one_wave");
-  if (reader.member(contention, "/contention", "last_wave", false) != nullptr)
-    out.last_wave = 1e3 * reader.constant(contention, "/contention", "last_wave", "us");
   out.least_loss = ratio("least_loss");
   out.cluster = static_cast<std::uint32_t>(reader.constant(contention, "/contention", "cluster", "count"));
   const Json* classes = reader.member(contention, "/contention", "classes");

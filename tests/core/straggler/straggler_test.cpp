@@ -93,6 +93,27 @@ TEST_CASE("the others wait for the rank whose forward takes longer") {
   CHECK(sentences.at(1) == "in forward its GPU computes for 400 us a step, the others' for 200 us");
 }
 
+TEST_CASE("a rank that others wait for behind its own collectives is not blamed for its kernels") {
+  Ranks ranks(3);
+  for (const std::uint32_t rank : {0U, 1U, 2U}) {
+    const std::int64_t forward = rank == 1 ? 110 : 100;
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, forward);
+    ranks.gather("forward", forward, rank == 1 ? 300 : 150, 0, rank == 1 ? 1 : 2);  // of groups of their own
+    ranks.kernel("gemm", "forward", rank == 1 ? 310 : 160, rank == 1 ? 320 : 170);
+    ranks.gather("forward", rank == 1 ? 320 : 170, 350, 0);
+    ranks.kernel("gemm", "forward", 360, 460);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  REQUIRE(found->late);
+  CHECK(found->late->rank == 1);
+  CHECK(found->late->collectives);
+  CHECK_FALSE(found->late->host);
+  CHECK(found->late->kernels.empty());
+  CHECK(straggler_sentences(*found).at(1).find("a link of its groups is slow or shared") != std::string::npos);
+}
+
 TEST_CASE("of two others the faster one is their median") {
   Ranks ranks(3);
   for (const std::uint32_t rank : {0U, 1U, 2U}) {

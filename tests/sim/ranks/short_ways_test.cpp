@@ -38,10 +38,6 @@ RunningOp kernel(Dice& dice, RunningOp::Role role) {
     demand.ring_slowdown = 1 + dice.share();
   }
   demand.persistent = role == RunningOp::Role::main_kernel && dice.chance(15);
-  if (demand.persistent && dice.chance(70)) {
-    demand.last_wave = dice.share();
-    if (dice.chance(50)) demand.last_wave_most = dice.below(20'000);
-  }
   return out;
 }
 
