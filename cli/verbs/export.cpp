@@ -27,6 +27,7 @@
 #include "traces/store/schema.hpp"
 #include "traces/store/store.hpp"
 #include "viz/graph/dot.hpp"
+#include "viz/graph/hang_graph.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -130,7 +131,18 @@ Result<int> draw_graph(const ExportOptions& options, const std::string& dot, Con
   return kDone;
 }
 
+Result<int> write_graph(const ExportOptions& options, const std::string& dot, Console& console) {
+  if (options.format == "svg-graph") return draw_graph(options, dot, console);
+  return write_out(options, console, [&](ByteSink& sink) -> Result<void> {
+    sink.write(dot);
+    return {};
+  });
+}
+
 Result<int> export_graph(const ExportOptions& options, const Run& run, Console& console) {
+  // A job that hangs has no step: what is asked is who waits for whom.
+  if (options.step.empty() && options.collapse.empty())
+    if (const auto hang = viz::hang_dot(run, run.info.name)) return write_graph(options, *hang, console);
   const auto selection = selected(options, run, true);
   FORESHARD_TRY(selection);
   const auto collapse = options.collapse == "none" ? viz::Collapse::none : viz::Collapse::unit;
@@ -145,11 +157,7 @@ Result<int> export_graph(const ExportOptions& options, const Run& run, Console& 
                                ? ", " + step_title(run, selection->lanes_step->recording, selection->lanes_step->index)
                                : "";
   const std::string dot = viz::to_dot(run, *graph, run.info.name + step);
-  if (options.format == "svg-graph") return draw_graph(options, dot, console);
-  return write_out(options, console, [&](ByteSink& sink) -> Result<void> {
-    sink.write(dot);
-    return {};
-  });
+  return write_graph(options, dot, console);
 }
 
 /// Rows are written as they are read, so that a million are never in memory.

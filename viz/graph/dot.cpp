@@ -7,6 +7,7 @@
 
 #include "core/base/units.hpp"
 #include "traces/export/tracks.hpp"
+#include "viz/graph/dot_text.hpp"
 
 namespace foreshard::viz {
 namespace {
@@ -19,24 +20,6 @@ constexpr const char* kCritical = "#d55e00";
 constexpr const char* kCompute = "#eef4fb";
 constexpr const char* kCollective = "#fdf1dc";
 
-/// Inside a quoted DOT string: backslashes and quotes escaped, control characters as blanks; U+FFFE and U+FFFF, which
-/// XML 1.0 has not, as U+FFFD, for the picture that dot makes of it.
-std::string quoted(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::string_view character = text.substr(i, 3);
-    if (character == "\xef\xbf\xbe" || character == "\xef\xbf\xbf") {
-      out += "\xef\xbf\xbd";
-      i += 2;
-      continue;
-    }
-    const char c = text[i];
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out;
-}
-
 std::string shortened(const std::string& text, std::size_t letters = kNameLetters) {
   if (text.size() <= letters) return text;
   std::size_t cut = letters;
@@ -47,10 +30,10 @@ std::string shortened(const std::string& text, std::size_t letters = kNameLetter
 std::string label(const GraphNode& node) {
   std::string out;
   if (node.ops > 1 && !node.unit.empty())
-    out = quoted(shortened(node.unit, kTooltipLetters) + (node.phase.empty() ? "" : ", " + node.phase));
+    out = dot_quoted(shortened(node.unit, kTooltipLetters) + (node.phase.empty() ? "" : ", " + node.phase));
   else
-    out =
-        quoted(shortened(node.name)) + (node.unit.empty() ? "" : "\\n" + quoted(shortened(node.unit, kTooltipLetters)));
+    out = dot_quoted(shortened(node.name)) +
+          (node.unit.empty() ? "" : "\\n" + dot_quoted(shortened(node.unit, kTooltipLetters)));
   if (node.ops > 1) out += fmt::format("\\n{} ops", node.ops);
   out += fmt::format("\\n{}", format_time(node.busy));
   if (node.bytes > 0) out += ", " + format_bytes(node.bytes);
@@ -63,14 +46,14 @@ void put_cluster(const Run& run, const DependencyGraph& graph, StreamId stream, 
       fmt::format("stream {}{}", traces::stream_number(run, stream), role.empty() ? "" : ": " + role);
   fmt::format_to(std::back_inserter(out),
                  "  subgraph cluster_{} {{\n    label=\"{}\";\n    style=rounded;\n    color=\"#999999\";\n",
-                 stream.value, quoted(name));
+                 stream.value, dot_quoted(name));
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& node = graph.nodes[i];
     if (node.stream != stream) continue;
     fmt::format_to(std::back_inserter(out), "    n{} [label=\"{}\", tooltip=\"{}\", fillcolor=\"{}\"{}];\n", i,
                    label(node),
-                   quoted(fmt::format("{}: {} to {} after the begin", shortened(node.name, kTooltipLetters),
-                                      format_time(node.start), format_time(node.end))),
+                   dot_quoted(fmt::format("{}: {} to {} after the begin", shortened(node.name, kTooltipLetters),
+                                          format_time(node.start), format_time(node.end))),
                    node.collective ? kCollective : kCompute,
                    node.critical ? fmt::format(", color=\"{}\", penwidth=2", kCritical) : std::string());
   }
@@ -86,6 +69,22 @@ std::string attributes(const GraphEdge& edge) {
 
 }  // namespace
 
+std::string dot_quoted(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view character = text.substr(i, 3);
+    if (character == "\xef\xbf\xbe" || character == "\xef\xbf\xbf") {
+      out += "\xef\xbf\xbd";
+      i += 2;
+      continue;
+    }
+    const char c = text[i];
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out;
+}
+
 std::string to_dot(const Run& run, const DependencyGraph& graph, const std::string& title) {
   std::string caption = fmt::format("{}: {}", shortened(title, kTooltipLetters), format_time(graph.length));
   if (graph.has_events)
@@ -98,7 +97,7 @@ std::string to_dot(const Run& run, const DependencyGraph& graph, const std::stri
                  "  label=\"{}\";\n  labelloc=t;\n  rankdir=LR;\n  fontname=\"sans-serif\";\n"
                  "  node [shape=box, style=filled, fontname=\"sans-serif\", fontsize=10];\n"
                  "  edge [fontname=\"sans-serif\", fontsize=9, color=\"#666666\"];\n",
-                 quoted(caption));
+                 dot_quoted(caption));
   std::map<StreamId, std::size_t> streams;
   for (const GraphNode& node : graph.nodes) ++streams[node.stream];
   for (const auto& [stream, count] : streams) put_cluster(run, graph, stream, out);
