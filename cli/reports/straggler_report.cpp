@@ -12,6 +12,10 @@
 namespace foreshard::cli {
 namespace {
 
+std::string rank_cell(const RankTime& rank) {
+  return rank.stands_for > 1 ? fmt::format("{} ({} ranks)", rank.rank, rank.stands_for) : std::to_string(rank.rank);
+}
+
 void print_times(std::ostream& out, const Stragglers& found) {
   const auto right = Table::Align::right;
   Table table({{"rank", right},
@@ -22,7 +26,7 @@ void print_times(std::ostream& out, const Stragglers& found) {
                {"idle", right},
                {"others wait for it", right}});
   for (const RankTime& rank : found.ranks)
-    table.row({std::to_string(rank.rank), milliseconds(rank.step.ms()), milliseconds(rank.compute.ms()),
+    table.row({rank_cell(rank), milliseconds(rank.step.ms()), milliseconds(rank.compute.ms()),
                milliseconds(rank.waiting.ms()), milliseconds(rank.communication.ms()), milliseconds(rank.idle.ms()),
                milliseconds(rank.delay.ms())});
   table.print(out);
@@ -101,6 +105,7 @@ Json stragglers_json(const Stragglers& found) {
   json["times"] = Json::array();
   for (const RankTime& rank : found.ranks)
     json["times"].push_back({{"rank", rank.rank},
+                             {"stands_for", rank.stands_for},
                              {"step_ns", rank.step.count},
                              {"compute_ns", rank.compute.count},
                              {"waiting_ns", rank.waiting.count},
@@ -109,10 +114,9 @@ Json stragglers_json(const Stragglers& found) {
                              {"others_wait_ns", rank.delay.count}});
   json["late"] = nullptr;
   if (!found.late) return json;
-  Json late = {{"rank", found.late->rank},
-               {"phase", found.late->phase},
-               {"host", found.late->host},
-               {"collectives", found.late->collectives}};
+  Json late = {{"rank", found.late->rank},          {"by_path", found.late->by_path},
+               {"path_ns", found.late->path.count}, {"phase", found.late->phase},
+               {"host", found.late->host},          {"collectives", found.late->collectives}};
   late["phases"] = Json::array();
   for (const PhaseDelay& phase : found.late->phases)
     late["phases"].push_back({{"phase", phase.phase},

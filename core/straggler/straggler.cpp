@@ -8,6 +8,7 @@
 #include "core/straggler/compared_steps.hpp"
 #include "core/straggler/first_cause.hpp"
 #include "core/straggler/quantile.hpp"
+#include "core/straggler/rank_path.hpp"
 #include "core/straggler/rank_timeline.hpp"
 
 namespace foreshard {
@@ -16,6 +17,7 @@ namespace {
 using straggler_detail::lower_median;
 using straggler_detail::Span;
 using straggler_detail::SpanKind;
+using straggler_detail::Weighted;
 
 constexpr std::size_t kKernels = 3;
 constexpr double kPhaseShare = 0.001;  // of the step: a phase in which nothing takes as long is left out
@@ -23,16 +25,54 @@ constexpr double kKernelShare = 0.1;   // of the largest excess; less is not wor
 
 struct Rank {
   std::uint32_t rank = 0;
-  std::vector<Span> spans;  // of the steps that are looked at
+  std::vector<Span> spans;       // of the steps that are looked at
+  std::uint32_t stands_for = 1;  // equal ranks, itself among them
 };
 
-std::vector<Rank> ranks_of(const Run& run, const std::set<std::int32_t>& steps) {
+/// Where of a group of equal ranks only the first has ops, it stands for all of them.
+void find_stand_ins(const std::vector<RankMembers>& groups, std::vector<Rank>& ranks) {
+  const auto find = [&](std::uint32_t number) {
+    return std::lower_bound(ranks.begin(), ranks.end(), number,
+                            [](const Rank& rank, std::uint32_t of) { return rank.rank < of; });
+  };
+  const auto with_ops = [&](const RankRun& members) {
+    std::uint32_t count = 0;
+    for (auto at = find(members.first); at != ranks.end(); ++at) {
+      if ((at->rank - members.first) / members.stride >= members.count) break;
+      if ((at->rank - members.first) % members.stride == 0) ++count;
+    }
+    return count;
+  };
+  for (const RankMembers& group : groups) {
+    const auto first = find(group.first);
+    if (first == ranks.end() || first->rank != group.first) continue;
+    std::uint32_t with = 0;
+    for (const RankRun& members : group.members) with += with_ops(members);
+    if (with == 1) first->stands_for = std::max(1U, rank_count(group.members));
+  }
+}
+
+std::vector<Rank> ranks_of(const Run& run, const std::set<std::int32_t>& steps,
+                           const std::vector<RankMembers>& groups) {
   std::vector<Rank> out;
   for (straggler_detail::RankSpans& rank : straggler_detail::rank_spans(run)) {
     std::erase_if(rank.spans, [&](const Span& span) { return !steps.contains(span.step); });
-    out.push_back({rank.rank, std::move(rank.spans)});
+    out.push_back({rank.rank, std::move(rank.spans), 1});
   }
+  std::sort(out.begin(), out.end(), [](const Rank& a, const Rank& b) { return a.rank < b.rank; });
+  find_stand_ins(groups, out);
   return out;
+}
+
+std::uint32_t counted(const std::vector<Rank>& ranks) {
+  std::uint32_t sum = 0;
+  for (const Rank& rank : ranks) sum += rank.stands_for;
+  return sum;
+}
+
+/// How many of the ranks that `rank` stands for are others than `but`.
+std::uint64_t others_in(const Rank& rank, std::uint32_t but) {
+  return rank.stands_for - (rank.rank == but ? 1U : 0U);
 }
 
 /// Sums over spans, and their mean a step.
@@ -49,9 +89,9 @@ class Totals {
   }
   template <class Wanted>
   [[nodiscard]] Nanoseconds median_of_others(std::uint32_t but, Wanted wanted) const {
-    std::vector<Nanoseconds> values;
+    std::vector<Weighted<Nanoseconds>> values;
     for (const Rank& rank : ranks_)
-      if (rank.rank != but) values.push_back(of(rank, wanted));
+      if (const std::uint64_t count = others_in(rank, but); count > 0) values.push_back({of(rank, wanted), count});
     return lower_median(std::move(values));
   }
   /// The other ranks' waiting for `rank`, in collectives of `phase` or of all: their mean.
@@ -59,8 +99,9 @@ class Totals {
   [[nodiscard]] Nanoseconds delay(std::uint32_t rank, Wanted wanted) const {
     Nanoseconds sum;
     for (const Rank& other : ranks_)
-      sum += of(other, [&](const Span& span) { return span.for_rank == rank && wanted(span); });
-    return {sum.count / static_cast<std::int64_t>(ranks_.size() - 1)};
+      sum.count += of(other, [&](const Span& span) { return span.for_rank == rank && wanted(span); }).count *
+                   static_cast<std::int64_t>(others_in(other, rank));
+    return {sum.count / static_cast<std::int64_t>(counted(ranks_) - 1)};
   }
 
  private:
@@ -74,6 +115,7 @@ auto of_kind(SpanKind kind) {
 
 RankTime time_of(const Rank& rank, const Totals& totals) {
   RankTime time{rank.rank,
+                rank.stands_for,
                 {},
                 totals.of(rank, of_kind(SpanKind::compute)),
                 totals.of(rank, of_kind(SpanKind::waiting)),
@@ -128,16 +170,16 @@ KernelTotals kernels_of(const Rank& rank, LabelId phase) {
 /// Kernels of the phase that take longer on `late` than their median over the other ranks.
 std::vector<KernelExcess> slower_kernels(const Run& run, const std::vector<Rank>& ranks, const Rank& late,
                                          LabelId phase, std::size_t steps) {
-  std::vector<KernelTotals> others;
+  std::vector<Weighted<KernelTotals>> others;
   for (const Rank& rank : ranks)
-    if (rank.rank != late.rank) others.push_back(kernels_of(rank, phase));
+    if (rank.rank != late.rank) others.push_back({kernels_of(rank, phase), rank.stands_for});
   const auto count = static_cast<std::int64_t>(steps);
   std::vector<KernelExcess> out;
   for (const auto& [label, total] : kernels_of(late, phase)) {
-    std::vector<Nanoseconds> times, calls;
-    for (KernelTotals& other : others) {
-      times.push_back(other[label].time);
-      calls.push_back({other[label].calls});
+    std::vector<Weighted<Nanoseconds>> times, calls;
+    for (auto& [other, count_as] : others) {
+      times.push_back({other[label].time, count_as});
+      calls.push_back({{other[label].calls}, count_as});
     }
     const Nanoseconds usual = lower_median(std::move(times));
     if (total.time <= usual) continue;
@@ -172,7 +214,7 @@ LabelId label_of(const Run& run, const Rank& rank, const std::string& phase) {
 }
 
 /// The rank that the others wait for most, where that is much (kLateShareOfStep, kLateShareOfWaiting).
-const RankTime* late_one(const Stragglers& found) {
+const RankTime* most_waited_for(const Stragglers& found) {
   const auto most = std::max_element(found.ranks.begin(), found.ranks.end(),
                                      [](const RankTime& a, const RankTime& b) { return a.delay < b.delay; });
   Nanoseconds all, step;
@@ -184,35 +226,77 @@ const RankTime* late_one(const Stragglers& found) {
   return much ? &*most : nullptr;
 }
 
+/// Of the critical path over the ranks, in the steps that are looked at, by rank; a step on average.
+std::map<std::uint32_t, Nanoseconds> path_parts(const Run& run, const std::set<std::int32_t>& steps) {
+  std::map<std::uint32_t, Nanoseconds> out;
+  std::int64_t paths = 0;
+  for (const RankPath& path : rank_paths(run)) {
+    if (!steps.contains(path.step)) continue;
+    ++paths;
+    for (const PathVisit& visit : path.visits) out[visit.rank] += visit.end - visit.begin;
+  }
+  for (auto& [rank, part] : out) part.count /= paths;
+  return out;
+}
+
+/// The rank that at least half of the critical path goes through, where its own time is above the others' by much.
+const RankTime* critical_one(const Stragglers& found, const std::map<std::uint32_t, Nanoseconds>& parts) {
+  const auto own = [](const RankTime& rank) { return rank.compute + rank.idle; };
+  Nanoseconds all;
+  for (const auto& [rank, part] : parts) all += part;
+  for (const RankTime& rank : found.ranks) {
+    const auto part = parts.find(rank.rank);
+    if (part == parts.end() || part->second < all.scaled(kLateShareOfWaiting)) continue;
+    std::vector<Weighted<Nanoseconds>> others;
+    for (const RankTime& other : found.ranks)
+      if (other.rank != rank.rank) others.push_back({own(other), other.stands_for});
+    if (own(rank) - lower_median(std::move(others)) > rank.step.scaled(kLateShareOfStep)) return &rank;
+  }
+  return nullptr;
+}
+
 /// Another rank spends its time as `late` does, as two equally slow ones do, or all but a fast one.
 bool has_equals(const Stragglers& found, const RankTime& late) {
-  return std::any_of(found.ranks.begin(), found.ranks.end(), [&](const RankTime& other) {
-    return other.rank != late.rank && other.compute == late.compute && other.waiting == late.waiting &&
-           other.communication == late.communication && other.idle == late.idle;
-  });
+  return late.stands_for > 1 || std::any_of(found.ranks.begin(), found.ranks.end(), [&](const RankTime& other) {
+           return other.rank != late.rank && other.compute == late.compute && other.waiting == late.waiting &&
+                  other.communication == late.communication && other.idle == late.idle;
+         });
 }
 
 }  // namespace
 
 std::optional<Stragglers> find_stragglers(const Run& run) {
+  return find_stragglers(run, rank_members(run));
+}
+
+std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<RankMembers>& groups) {
   const std::set<std::int32_t> steps = straggler_detail::compared_steps(run);
   if (steps.empty() || run.ranks.size() < 2) return std::nullopt;
-  const std::vector<Rank> ranks = ranks_of(run, steps);
+  const std::vector<Rank> ranks = ranks_of(run, steps, groups);
   if (ranks.size() < 2) return std::nullopt;
   const Totals totals(ranks, steps.size());
   Stragglers found;
   found.world = run.settings.world();
   found.planned = run.info.kind == RunKind::planned;
   found.steps = static_cast<std::uint32_t>(steps.size());
+  found.counted = counted(ranks);
   for (const Rank& rank : ranks) {
     found.ranks.push_back(time_of(rank, totals));
-    found.waiting += found.ranks.back().waiting;
+    found.waiting.count += found.ranks.back().waiting.count * static_cast<std::int64_t>(rank.stands_for);
   }
-  found.waiting.count /= static_cast<std::int64_t>(ranks.size());
-  const RankTime* late = late_one(found);
+  found.waiting.count /= static_cast<std::int64_t>(found.counted);
+  const auto parts = path_parts(run, steps);
+  const RankTime* late = most_waited_for(found);
+  const bool by_path = late == nullptr;
+  if (by_path) late = critical_one(found, parts);
   if (late == nullptr || has_equals(found, *late)) return found;
   const Rank& rank = *std::find_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.rank == late->rank; });
-  LateRank out{late->rank, {}, false, false, phases_of(run, rank, totals), {}, {}};
+  const auto part = parts.find(late->rank);
+  LateRank out;
+  out.rank = late->rank;
+  out.by_path = by_path;
+  out.path = part == parts.end() ? Nanoseconds{} : part->second;
+  out.phases = phases_of(run, rank, totals);
   if (out.phases.empty()) return found;
   // Of communication only what is more: a late rank has less of it, since the others come first.
   const auto behind = [](const PhaseDelay& p) {

@@ -4,6 +4,12 @@
 // collective ends, the time until the last rank began it is waiting for that rank, or for those that it had waited for
 // itself (first_cause.hpp); the rest is exposed communication.
 //
+// Not all of a late rank's cost is waiting: while its collectives have begun on the others only, these compute beside
+// them, on fewer SMs. So a rank is late as well where the critical path over the ranks (rank_path.hpp) goes through it.
+//
+// A rank of a plan may stand for others that nothing tells apart from it (rank_members.hpp): means and medians count
+// each of these.
+//
 // Who: cli's explain, the page. Pure: a Run with `rank_ops` in, plain data out; deterministic.
 #pragma once
 
@@ -14,18 +20,20 @@
 
 #include "core/run/run.hpp"
 #include "core/straggler/kernel_kinds.hpp"
+#include "core/straggler/rank_members.hpp"
 
 namespace foreshard {
 
 /// One rank's GPU, a step on average. compute + waiting + communication + idle = step.
 struct RankTime {
   std::uint32_t rank = 0;
-  Nanoseconds step;           ///< on the compute stream, from the end of the step before to its end
-  Nanoseconds compute;        ///< an op runs on the compute stream
-  Nanoseconds waiting;        ///< idle, behind a collective that another rank had not begun
-  Nanoseconds communication;  ///< idle, behind a collective that all recorded ranks had begun
-  Nanoseconds idle;           ///< idle otherwise: behind the host, mostly
-  Nanoseconds delay;          ///< of the other ranks' waiting, what was for this one: their mean
+  std::uint32_t stands_for = 1;  ///< ranks that its times are of, itself among them
+  Nanoseconds step;              ///< on the compute stream, from the end of the step before to its end
+  Nanoseconds compute;           ///< an op runs on the compute stream
+  Nanoseconds waiting;           ///< idle, behind a collective that another rank had not begun
+  Nanoseconds communication;     ///< idle, behind a collective that all recorded ranks had begun
+  Nanoseconds idle;              ///< idle otherwise: behind the host, mostly
+  Nanoseconds delay;             ///< of the other ranks' waiting, what was for this one: their mean
 };
 
 /// One phase of the late rank beside the others, a step on average.
@@ -51,6 +59,8 @@ struct KernelExcess {
 
 struct LateRank {
   std::uint32_t rank = 0;
+  bool by_path = false;            ///< others wait for it for less than kLateShareOfStep, but the critical path is its
+  Nanoseconds path;                ///< of the critical path over the ranks, what goes through it; a step on average
   std::string phase;               ///< in which its compute, idle time and communication are furthest above the others'
   bool host = false;               ///< there its GPU is idle for longer than others', rather than computes for longer
   bool collectives = false;        ///< there it waits for longer behind collectives of its own groups than for either
@@ -65,18 +75,23 @@ struct Stragglers {
   std::uint32_t world = 0;      ///< ranks of the job; more than `ranks`: the late one may be among those not recorded
   std::uint32_t steps = 0;      ///< that were looked at
   std::vector<RankTime> ranks;  ///< by rank
-  Nanoseconds waiting;          ///< mean of the ranks' `waiting`
+  std::uint32_t counted = 0;    ///< ranks that these stand for, up to `world`
+  Nanoseconds waiting;          ///< mean over those ranks' `waiting`
   std::optional<LateRank> late;
   bool planned = false;  ///< of a plan: ranks that are not shown are like one that is
 };
 
 /// A rank is late where the others wait for it at least this part of the step, and at least half of all their waiting
 /// is for it. Under a profiler four H200s of one host (PyTorch 2.11, Llama of 16 layers) wait for the slowest host for
-/// 1.2 % of a step where nothing is wrong.
+/// 1.2 % of a step where nothing is wrong. It is also late where at least half of the critical path goes through it,
+/// and its own compute and idle time is above the others' median by kLateShareOfStep: kernels of healthy ranks are
+/// within 0.8 % of one another (rank_fit.hpp).
 inline constexpr double kLateShareOfStep = 0.02;
 inline constexpr double kLateShareOfWaiting = 0.5;
 
 /// None where the run holds not two ranks, or no whole step of theirs (compared_steps.hpp).
 [[nodiscard]] std::optional<Stragglers> find_stragglers(const Run& run);
+/// Of a plan whose answer is not in the run yet: its groups of equal ranks.
+[[nodiscard]] std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<RankMembers>& groups);
 
 }  // namespace foreshard

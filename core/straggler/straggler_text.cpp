@@ -37,6 +37,18 @@ std::string reason(const LateRank& late, const PhaseDelay& worst) {
                      format_time(worst.compute), format_time(worst.compute_of_others));
 }
 
+std::string late_words(const LateRank& late, const RankTime& time) {
+  if (late.by_path)
+    return fmt::format(
+        "rank {0} is late, mostly {1}: the critical path over the ranks goes through it for {2} of {3} a step; the "
+        "other ranks' GPUs wait for it for {4} on average, and else compute beside collectives that it has not begun",
+        late.rank, phase_name(late.phase), format_time(late.path), format_time(time.step), format_time(time.delay));
+  return fmt::format(
+      "rank {0} is late, mostly {1}: the other ranks' GPUs wait for it for {2} a step on average, {3:.1f} % of rank "
+      "{0}'s {4}",
+      late.rank, phase_name(late.phase), format_time(time.delay), part(time.delay, time.step), format_time(time.step));
+}
+
 /// Kernels of several names have one title: that others have none of it is not said.
 std::string excess_words(const KernelExcess& kernel) {
   const std::string title = short_op_title(kernel.name);
@@ -73,7 +85,7 @@ std::vector<std::string> straggler_sentences(const Stragglers& found) {
     const bool several = longest.delay >= step.scaled(kLateShareOfStep);
     out.push_back(fmt::format(
         "{}: the {} ranks' GPUs wait for one another for {} a step on average, {:.1f} % of the step{}",
-        several ? "no rank alone is late" : "no rank is late", found.ranks.size(), format_time(found.waiting),
+        several ? "no rank alone is late" : "no rank is late", found.counted, format_time(found.waiting),
         part(found.waiting, step),
         several ? fmt::format(", longest for rank {} ({})", longest.rank, format_time(longest.delay)) : std::string()));
   } else {
@@ -81,21 +93,23 @@ std::vector<std::string> straggler_sentences(const Stragglers& found) {
     const RankTime& time = time_of(found, late.rank);
     const PhaseDelay& worst = *std::find_if(late.phases.begin(), late.phases.end(),
                                             [&](const PhaseDelay& p) { return p.phase == late.phase; });
-    out.push_back(fmt::format(
-        "rank {0} is late, mostly {1}: the other ranks' GPUs wait for it for {2} a step on average, {3:.1f} % of rank "
-        "{0}'s {4}",
-        late.rank, phase_name(late.phase), format_time(time.delay), part(time.delay, time.step),
-        format_time(time.step)));
+    out.push_back(late_words(late, time));
     out.push_back(reason(late, worst));
     if (late.own) out.push_back("it runs other kernels: " + own_kernels_words(*late.own));
     for (const KernelExcess& kernel : late.kernels) out.push_back(excess_words(kernel));
   }
-  if (found.ranks.size() < found.world)
-    out.push_back(found.planned ? fmt::format("of {} ranks {} are shown, one of each group that nothing tells apart; "
-                                              "means count each of them once",
-                                              found.world, found.ranks.size())
-                                : fmt::format("{} of {} ranks are recorded: what is waited for may be one that is not",
-                                              found.ranks.size(), found.world));
+  if (found.counted < found.world)
+    out.push_back(
+        found.planned
+            ? fmt::format("of {} ranks {} are shown, each of a group that nothing tells apart; means are over the {} "
+                          "ranks of these groups",
+                          found.world, found.ranks.size(), found.counted)
+            : fmt::format("{} of {} ranks are recorded: what is waited for may be one that is not", found.counted,
+                          found.world));
+  else if (found.ranks.size() < found.world)
+    out.push_back(
+        fmt::format("of {} ranks {} are shown, one of each group that nothing tells apart; means are over all",
+                    found.world, found.ranks.size()));
   return out;
 }
 

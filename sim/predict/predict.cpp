@@ -176,6 +176,12 @@ Result<void> add_trials(const Workload& adapted, const PredictRequest& request, 
   return {};
 }
 
+std::vector<RankMembers> members_of(const std::vector<RankGroup>& groups) {
+  std::vector<RankMembers> out;
+  for (const RankGroup& group : groups) out.push_back({group.first, group.members, group.kept});
+  return out;
+}
+
 /// The bound of a job whose ranks differ: what it adds to the job whose ranks are alike, and its own free host.
 void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, const Simulation& simulation,
                     HostBound& bound) {
@@ -297,7 +303,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
       p.step_alike_ms *= p.host_bound ? 1 : p.host_scale.anchor;
       p.run.info.kind = RunKind::planned;
       p.run.settings = request.settings;
-      p.stragglers = find_stragglers(p.run);
+      p.stragglers = find_stragglers(p.run, members_of(p.ranks));
     }
     judge_basis(machine.prediction, workload, request.settings, host, *bound, p);
     if (request.cuda_graph && p.ranks.empty()) FORESHARD_TRY(add_cuda_graph(w, machine, request.settings, *bound, p));

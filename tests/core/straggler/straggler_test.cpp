@@ -334,3 +334,76 @@ TEST_CASE("one rank, or no step, says nothing of ranks") {
   ranks.kernel("gemm", "forward", 0, 10);
   CHECK_FALSE(find_stragglers(ranks.run()));
 }
+
+namespace {
+
+/// Groups of equal ranks as a plan's answer has them; only their first rank has ops.
+Run folded(const Ranks& ranks, std::uint32_t world, const char* groups) {
+  Run run = ranks.run();
+  run.info.kind = RunKind::planned;
+  run.settings.gpus = world;
+  run.results["ranks"] = groups;
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("a rank that stands for others counts as many times in means") {
+  Ranks ranks(2);
+  for (const std::uint32_t rank : {0U, 5U}) {
+    const std::int64_t forward = rank == 5 ? 300 : 100;
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, forward);
+    ranks.gather("forward", forward, 350, 0);
+    ranks.kernel("gemm", "forward", 360, 660);
+  }
+  const auto found = find_stragglers(folded(ranks, 8, R"([{"first_rank":0,"members":[[0,5,1],[6,2,1]],"kept":true},
+                           {"first_rank":5,"members":[[5,1,1]],"kept":true}])"));
+  REQUIRE(found);
+  CHECK(found->counted == 8);
+  REQUIRE(found->ranks.size() == 2);
+  CHECK(found->ranks[0].stands_for == 7);
+  CHECK(found->ranks[1].stands_for == 1);
+  CHECK(found->waiting.count == Nanoseconds::from_us(200).count * 7 / 8);
+  CHECK(found->ranks[1].delay == Nanoseconds::from_us(200));
+  REQUIRE(found->late);
+  CHECK(found->late->rank == 5);
+  CHECK_FALSE(found->late->by_path);
+  CHECK(straggler_sentences(*found).back() ==
+        "of 8 ranks 2 are shown, one of each group that nothing tells apart; means are over all");
+}
+
+TEST_CASE("a rank that the critical path goes through is late, though the others hardly wait for it") {
+  // The others' kernel runs beside the gather that they have begun and rank 1 has not, and ends just before it.
+  Ranks ranks(3);
+  for (const std::uint32_t rank : {0U, 1U, 2U}) {
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, 50);
+    ranks.kernel("gemm", "forward", 50, rank == 1 ? 940 : 900);
+    ranks.gather("forward", rank == 1 ? 905 : 60, 930, 0);
+    ranks.kernel("gemm", "backward", 950, 1000);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  CHECK(found->ranks[1].delay < found->ranks[1].step.scaled(kLateShareOfStep));
+  REQUIRE(found->late);
+  CHECK(found->late->rank == 1);
+  CHECK(found->late->by_path);
+  CHECK(found->late->path >= found->ranks[1].step.scaled(kLateShareOfWaiting));
+  CHECK(straggler_sentences(*found).front().find("the critical path over the ranks goes through it") !=
+        std::string::npos);
+}
+
+TEST_CASE("ranks within two hundredths of a step are none late, whichever the path goes through") {
+  Ranks ranks(3);
+  for (const std::uint32_t rank : {0U, 1U, 2U}) {
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, 50);
+    ranks.kernel("gemm", "forward", 50, rank == 1 ? 912 : 900);
+    ranks.gather("forward", rank == 1 ? 905 : 60, 930, 0);
+    ranks.kernel("gemm", "backward", 950, 1000);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  CHECK_FALSE(found->late);
+}
