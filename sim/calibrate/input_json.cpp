@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/calibrate/nccl_size.hpp"
+
 namespace foreshard::sim {
 namespace {
 
@@ -51,6 +53,17 @@ std::uint64_t InputObject::whole(const char* key, std::uint64_t least, std::uint
   if (value->is_number_unsigned() && value->get<std::uint64_t>() >= least && value->get<std::uint64_t>() <= most)
     return value->get<std::uint64_t>();
   fail(fmt::format("'{}' is no whole number from {} to {}", key, least, most));
+  return least;
+}
+
+std::uint64_t InputObject::size(const char* key, std::uint64_t least) {
+  constexpr std::uint64_t kMax = std::uint64_t{1} << 50;
+  const nlohmann::json* value = find(key);
+  if (value == nullptr || !value->is_string()) return value == nullptr ? least : whole(key, least, kMax);
+  const auto bytes = parse_nccl_size(value->get_ref<const std::string&>());
+  if (bytes && *bytes >= least && *bytes <= kMax) return *bytes;
+  fail(fmt::format("'{}' is no size from {} to {} bytes", key, least, kMax),
+       bytes ? std::string{} : bytes.error().hint);
   return least;
 }
 

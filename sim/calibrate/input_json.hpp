@@ -22,6 +22,8 @@ class InputObject {
   double positive(const char* key);
   /// A whole number from `least` to `most`.
   std::uint64_t whole(const char* key, std::uint64_t least, std::uint64_t most);
+  /// Bytes from `least`: a whole number, or as nccl-tests abbreviates them ("128M", nccl_size.hpp).
+  std::uint64_t size(const char* key, std::uint64_t least);
   std::string text(const char* key);
   /// True or false; false where the key is absent.
   bool flag(const char* key);

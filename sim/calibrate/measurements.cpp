@@ -12,12 +12,15 @@ namespace foreshard::sim {
 namespace {
 
 constexpr std::string_view kKnownFormats =
-    "known: output of nccl-tests (text, or its -J file), NCCL_TOPO_DUMP_FILE's XML, a probe file, a run store";
+    "known: output of nccl-tests (text, or its -J file), NCCL_TOPO_DUMP_FILE's XML, a probe file (an array of rows, or "
+    "a "
+    "row a line), a run store";
 
 Result<Measurements> read_json(std::string_view text, std::string_view where, const ReadOptions& options) {
   const auto root = parse_strict_json(text, where, kKnownFormats);
   FORESHARD_TRY(root);
   if (root->is_array()) return read_probe_file(*root, where);
+  if (root->contains("op")) return read_probe_file(nlohmann::json::array({*root}), where);
   if (root->contains("results") && root->contains("config")) return read_nccl_tests_json(*root, where, options);
   if (root->contains("schema") && root->contains("name"))
     return fail(ErrorKind::input, "is a machine profile, not a measurement", std::string(where),
@@ -51,6 +54,7 @@ Result<Measurements> read_measurements(std::string_view text, std::string_view w
   const char start = text[first];
   auto read = [&]() -> Result<Measurements> {
     if (start == '<') return read_topology(text, where);
+    if (looks_like_probe_lines(text)) return read_probe_lines(text, where);
     if (start == '{') return read_json(text, where, options);
     // A line of mpirun's begins with "[1,0]<stdout>:"; a probe file with "[{" or an empty list.
     const std::size_t second = text.find_first_not_of(" \t\r\n", first + 1);

@@ -25,6 +25,9 @@ struct CollectiveSample {
   Bytes bytes = 0;  ///< whole buffer, nccl-tests' "size"
   double us = 0;
   bool upcasts = false;  ///< as CollectiveRequest::upcasts
+  /// PyTorch called it, one call behind the other: small ones wait for its host (CollectivePrice::period). Else a
+  /// program in C, as nccl-tests.
+  bool by_pytorch = false;
 
   [[nodiscard]] double bus_gb_per_s() const;  ///< nccl-tests' busbw
 };

@@ -80,7 +80,7 @@ Result<Measurements> read_nccl_tests_json(const Json& root, std::string_view whe
     row.place = fmt::format("{} result {}", where, i);
     InputObject reader(result, row.place);
     if (reader.error() != nullptr) return tl::unexpected(*reader.error());
-    row.bytes = reader.whole("size", 0, Bytes{1} << 50);
+    row.bytes = reader.size("size", 0);
     if (reader.has("redop")) row.operation = reader.text("redop");
     if (reader.error() != nullptr) return tl::unexpected(*reader.error());
     if (row.bytes == 0) {

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "sim/calibrate/nccl_size.hpp"
 #include "sim/calibrate/nccl_tests.hpp"
 #include "sim/calibrate/nccl_tests_run.hpp"
 
@@ -78,7 +79,7 @@ class TextReader {
     place_ = fmt::format("{} line {}", where_, number);
     if (line[at] == '#') return comment(line.substr(at));
     const auto words = fields(line);
-    if (!words[0].empty() && words[0].find_first_not_of("0123456789") == std::string_view::npos && words.size() >= 4)
+    if (words.size() >= 4 && words[0].front() >= '0' && words[0].front() <= '9' && parse_nccl_size(words[0]))
       return row(words);
     out_.note("lines that nccl-tests does not print");
     return {};
@@ -155,7 +156,7 @@ class TextReader {
                   "is the file cut short?");
     NcclTestsRow row;
     row.place = place_;
-    const auto bytes = number<std::uint64_t>(words[0]);
+    const auto bytes = parse_nccl_size(words[0]);
     if (!bytes || *bytes > (Bytes{1} << 50)) return fail(ErrorKind::input, "the size is no size", place_);
     row.bytes = *bytes;
     if (columns_->redop != 0 && columns_->redop < words.size()) row.operation = std::string(words[columns_->redop]);

@@ -258,6 +258,12 @@ put("nccl_tests", "probe", json.dumps([
     {"variant": "nccl", "world": 4, "op": "contention", "compute": "copy512MB", "comm": "all_gather", "compute_isolated_us": 253.8,
      "compute_under_comm_us": 305.3, "comm_isolated_us": 1249.1, "comm_under_compute_us": 2124.0},
     {"what": "gemm", "m": 4096, "tflops": 796.5}]))
+put("nccl_tests", "lines", "\n".join(json.dumps(row) for row in (
+    {"variant": "ag:nccl", "world": 8, "op": "all_gather", "total_bytes": "128M", "us": 390.0},
+    {"variant": "rs:symmetric", "world": 8, "op": "reduce_scatter", "total_bytes": 1048576, "us": 15.5},
+    {"op": "path", "text": "all_gather: nccl"})))
+put("nccl_tests", "bench", "NCCL version\nBENCH " + json.dumps(
+    {"variant": "nccl", "world": 4, "op": "all_gather", "total_bytes": "64k", "us": 30.0}) + "\n")
 
 put("topology", "node", """<system version="1">
   <cpu host_hash="0x1" numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="207">

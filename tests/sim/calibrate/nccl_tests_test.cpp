@@ -1,5 +1,6 @@
 #include "sim/calibrate/nccl_tests.hpp"
 
+#include "sim/calibrate/nccl_size.hpp"
 #include "tests/catch.hpp"
 #include "tests/sim/calibrate/samples.hpp"
 
@@ -28,6 +29,25 @@ TEST_CASE("a table of nccl-tests gives the in-place times of an all-gather") {
   CHECK(sample.bytes == 16777216);
   CHECK(sample.us == 61.57);
   CHECK(read->notes.empty());
+}
+
+TEST_CASE("sizes with a letter are nccl-tests' powers of 1024") {
+  const auto text = read_measurements(replaced(kAllGatherText, "    16777216  ", "         16M  "), "log.txt");
+  if (!text) FAIL(text.error().text());
+  CHECK(text->collectives[1].bytes == 16 * kMiB);
+  CHECK_FALSE(text->collectives[1].by_pytorch);
+  const auto json = read_measurements(replaced(kReduceScatterJson, R"("size":1048576)", R"("size":"1M")"), "a.json");
+  if (!json) FAIL(json.error().text());
+  CHECK(json->collectives[0].bytes == kMiB);
+  // 17M in 61.57 us are not 272 GB/s.
+  CHECK(nccl_tests_error(replaced(kAllGatherText, "    16777216  ", "         17M  ")).what.find("algbw") !=
+        std::string::npos);
+  CHECK(*parse_nccl_sizes("64k,1M,2g,512,1.5MiB,1MB") ==
+        std::vector<Bytes>{64 * kKiB, kMiB, 2 * kGiB, 512, 3 * kMiB / 2, 1000000});
+  for (const char* wrong : {"", "M", "1X", "1M,", "1MM", "-1M"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(parse_nccl_sizes(wrong));
+  }
 }
 
 TEST_CASE("launchers' prefixes, log lines and another newline change nothing") {

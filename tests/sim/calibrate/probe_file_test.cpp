@@ -122,6 +122,40 @@ TEST_CASE("wrong rows are refused with their number") {
         "the key 'us' occurs twice in one object");
 }
 
+TEST_CASE("a row a line is read, as benchmarks print it") {
+  const std::string lines =
+      "{\"variant\": \"ag:nccl\", \"world\": 8, \"op\": \"all_gather\", \"total_bytes\": \"128M\", \"us\": 390}\n\n"
+      "{\"variant\": \"rs:symmetric\", \"world\": 8, \"op\": \"reduce_scatter\", \"total_bytes\": 1048576, \"us\": "
+      "15}\n"
+      "{\"variant\": \"ag:own\", \"world\": 8, \"op\": \"all_gather\", \"total_bytes\": 1048576, \"us\": 23}\n"
+      "{\"op\": \"path\", \"text\": \"all_gather: nccl\"}\n";
+  const auto read = read_measurements(lines, "bench.jsonl");
+  if (!read) FAIL(read.error().text());
+  REQUIRE(read->collectives.size() == 2);
+  CHECK(read->collectives[0].bytes == 128 * kMiB);
+  CHECK_FALSE(read->collectives[0].by_pytorch);
+  CHECK(read->collectives[1].transport == Transport::symmetric);
+  CHECK(read->notes.size() == 2);
+  // With the launcher's lines between.
+  std::string marked = "W torch.distributed.run: OMP_NUM_THREADS\n";
+  for (const char* row : {R"({"variant": "nccl", "world": 4, "op": "all_gather", "total_bytes": "1G", "us": 2400})",
+                          R"({"variant": "nccl", "world": 4, "op": "all_gather", "total_bytes": "64k", "us": 30})"})
+    marked += std::string("BENCH ") + row + "\n";
+  const auto log = read_measurements(marked, "log.txt");
+  if (!log) FAIL(log.error().text());
+  REQUIRE(log->collectives.size() == 2);
+  CHECK(log->collectives[0].bytes == kGiB);
+  CHECK(log->collectives[1].bytes == 64 * kKiB);
+  CHECK(log->collectives[0].by_pytorch);
+  CHECK(log->notes.size() == 1);
+  // One row alone; errors name the line.
+  CHECK(read_measurements(lines.substr(0, lines.find('\n')), "one.jsonl")->collectives.size() == 1);
+  CHECK(probe_error(replaced(lines, "\"us\": 15", "\"us\": 0")).where == "probe.json line 3");
+  CHECK(probe_error(replaced(lines, "\"us\": 15}", "\"us\": 15")).where.starts_with("probe.json line 3"));
+  CHECK(probe_error(replaced(lines, "128M", "128Q")).what.find("is no size") != std::string::npos);
+  CHECK(probe_error(replaced(lines, "128M", "4096T")).what.find("is no size") != std::string::npos);
+}
+
 TEST_CASE("deep nesting ends in an error") {
   std::string deep = "[{\"op\":";
   for (int i = 0; i < 100000; ++i) deep += '[';
