@@ -126,7 +126,7 @@ void fit_links(const Samples& samples, MachineProfile& machine, MachineFit& out)
   std::vector<Knob> ring;
   if (has(CollectiveKind::all_gather)) ring.push_back({"/links/gather_channel", "GB/s", &links.gather_channel});
   if (has(CollectiveKind::reduce_scatter)) ring.push_back({"/links/reduce_channel", "GB/s", &links.reduce_channel});
-  if (!ring.empty() && links.ring_stall > 0) ring.push_back({"/links/ring_stall", "us", &links.ring_stall});
+  if (!ring.empty() && links.ring_drift > 0) ring.push_back({"/links/ring_drift", "MiB", &links.ring_drift});
   if (!ring.empty()) try_fit(samples_of(samples, Transport::nccl, true, std::nullopt, ring));
   SampleGroup p2p = samples_of(samples, Transport::nccl, true, CollectiveKind::send_recv,
                                {{"/links/p2p_channel", "GB/s", &links.p2p_channel}});

@@ -41,7 +41,7 @@ Estimate tree_with(const MachineProfile& machine, const Group& group, Protocol p
   Estimate out;
   out.us = of(nccl.tree_base) + 2 * (group.per_node - 1) * of(machine.links.tree_hop) +
            tree_steps(group) * of(machine.network.hop) + tree_levels(machine, group) +
-           transfer_us(2 * group.bytes, bus) + stall_us(machine.links.ring_stall, group.wire());
+           transfer_us(2 * group.bytes, bus);
   out.sms = ring_channels(channels, group.bytes, group.ranks, protocol);
   out.hbm = 3.5 * group.wire();
   out.network = tree_network(group);

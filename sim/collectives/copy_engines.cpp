@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace foreshard::sim {
 
 double pulls_us(const MachineProfile& machine, const Group& group, double written) {
@@ -9,11 +11,21 @@ double pulls_us(const MachineProfile& machine, const Group& group, double writte
          transfer_us(group.wire(), machine.links.pull) + (group.shard() + written) / machine.rates.hbm * 1e6;
 }
 
+namespace {
+
+/// Before its bytes move at full rate: a queued copy's start, and of the first 2 MiB what they move more slowly.
+double copy_start_us(const MachineProfile& machine, const Group& group) {
+  constexpr double kRamp = 2 * static_cast<double>(kMiB);
+  return machine.nccl.copy_start + machine.nccl.copy_ramp * std::min(1.0, group.shard() / kRamp);
+}
+
+}  // namespace
+
 Estimate copy_engine_gather(const MachineProfile& machine, const Group& group) {
   Estimate out;
   const double wire = group.wire();
   out.us = 2 * machine.nccl.copy_engine_sync + transfer_us(wire, machine.links.push) +
-           (group.ranks - 1) * machine.nccl.copy_start;
+           (group.ranks - 1) * copy_start_us(machine, group);
   out.uses = CollectiveResource::copy_engine;
   out.hbm = 2 * wire;
   out.link = wire;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "sim/collectives/network_rate.hpp"
 
@@ -25,15 +26,30 @@ bool is_chain(CollectiveKind kind) {
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
 }
 
-/// GB/s through one GPU's links. A channel works in phases: send, then receive-and-forward n−2 times, then receive;
-/// n phases move n−1 pieces over the link, 2n−1 move 2(n−1) for an all-reduce. A broadcast and a reduce have one phase.
+/// A channel's last phase: it copies what came, or adds it, and its link is idle. Nothing of that in a chain.
+double last_phase_us(const MachineProfile& machine, const Group& group, double channels) {
+  if (is_chain(group.kind)) return 0;
+  const Links& links = machine.links;
+  const double rate = group.kind == CollectiveKind::reduce_scatter ? links.reduce_channel : links.gather_channel;
+  return transfer_us(group.shard(), channels * rate);
+}
+
+/// The share of it that other channels' transfers hide: channels begin in step and drift apart chunk by chunk.
+double hidden_share(const MachineProfile& machine, const Group& group, double channels) {
+  const double drift = machine.links.ring_drift;
+  const double part = group.shard() / channels / static_cast<double>(kMiB);
+  return drift > 0 ? part / (part + drift) : 0;
+}
+
+/// Microseconds of the bytes by Simple inside a node.
+double simple_us(const MachineProfile& machine, const Group& group, double channels) {
+  return transfer_us(group.wire(), machine.links.ring) +
+         (1 - hidden_share(machine, group, channels)) * last_phase_us(machine, group, channels);
+}
+
+/// GB/s through one GPU's links while a Simple ring runs, its last phases among it.
 double node_bandwidth(const MachineProfile& machine, const Group& group, double channels) {
-  const double n = group.per_node;
-  const bool reduces_twice = group.kind == CollectiveKind::all_reduce;
-  const double busy = is_chain(group.kind) ? 1 : reduces_twice ? 2 * (n - 1) / (2 * n - 1) : (n - 1) / n;
-  const bool moves_only = group.gathers() || group.kind == CollectiveKind::broadcast;
-  const double channel = moves_only ? machine.links.gather_channel : machine.links.reduce_channel;
-  return smooth_least(machine.links.ring_sharpness, machine.links.ring, channels * channel * busy);
+  return group.wire() / simple_us(machine, group, channels) / 1e3;
 }
 
 double with_protocol(const MachineProfile& machine, const Group& group, Protocol protocol, double simple,
@@ -90,13 +106,33 @@ double hbm_share(CollectiveKind kind, bool registered) {
   return 3.5;  // half reduce-scatter, half all-gather
 }
 
+/// Microseconds more before the first step than NCCL counts, as measured on one node.
+double start_us(const MachineProfile& machine, const Group& group, Protocol protocol) {
+  const NcclConstants& nccl = machine.nccl;
+  if (is_chain(group.kind)) return 0;
+  if (group.gathers()) return of(nccl.gather_start, protocol);
+  return of(nccl.reduce_start, protocol);
+}
+
+/// GB/s of LL and LL128. LL carries a flag for each word of data: half of the link. NCCL counts at most `ll_most`,
+/// which an all-reduce keeps to.
+double one_node_rate(const MachineProfile& machine, const Group& group, Protocol protocol, double channels) {
+  const double link = machine.links.ring;
+  if (protocol == Protocol::ll && group.kind != CollectiveKind::all_reduce) return link / 2;
+  return with_protocol(machine, group, protocol, link, channels);
+}
+
 double one_node_us(const MachineProfile& machine, const Group& group, Protocol protocol, double channels) {
-  const double simple = node_bandwidth(machine, group, channels);
-  const double wire = group.wire();
-  const bool drifts = protocol != Protocol::ll && !is_chain(group.kind);
-  const double stall = drifts ? stall_us(machine.links.ring_stall, wire) : 0;
+  const double start = latency(machine, group, protocol) + start_us(machine, group, protocol);
+  if (protocol == Protocol::simple) return start + simple_us(machine, group, channels);
+  return start + transfer_us(group.wire(), one_node_rate(machine, group, protocol, channels));
+}
+
+/// What NCCL expects a ring on one node to take (src/graph/tuning.cc, ncclTopoGetAlgoTime): by this it chooses.
+double expected_us(const MachineProfile& machine, const Group& group, Protocol protocol) {
+  const double channels = machine.nccl.channels;
   return latency(machine, group, protocol) +
-         transfer_us(wire, with_protocol(machine, group, protocol, simple, channels)) + stall;
+         transfer_us(group.wire(), with_protocol(machine, group, protocol, machine.links.ring, channels));
 }
 
 double bus_between_nodes(const MachineProfile& machine, const Group& group) {
@@ -168,13 +204,18 @@ Estimate ring(const MachineProfile& machine, const Group& group, Protocol protoc
 }
 
 Estimate ring(const MachineProfile& machine, const Group& group, bool registered) {
-  Estimate best;
-  for (Protocol protocol : kProtocols) {
+  // Across nodes what NCCL expects and what is measured are not known apart: the fastest.
+  std::optional<Protocol> best;
+  double least = 0;
+  for (const Protocol protocol : kProtocols) {
     if (!offered(machine, group, protocol)) continue;
-    Estimate next = ring(machine, group, protocol, registered);
-    if (best.path.empty() || next.us < best.us) best = std::move(next);
+    const double us =
+        group.one_node() ? expected_us(machine, group, protocol) : ring(machine, group, protocol, registered).us;
+    if (best && us >= least) continue;
+    best = protocol;
+    least = us;
   }
-  return best;
+  return ring(machine, group, best.value_or(Protocol::simple), registered);
 }
 
 }  // namespace foreshard::sim

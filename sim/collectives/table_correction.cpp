@@ -63,6 +63,8 @@ const TableCorrection::Curve* TableCorrection::nearest(const CollectiveRequest& 
     // A table speaks for groups on one node, or for groups with as many ranks a node.
     const bool curve_one_node = curve.ranks <= curve.ranks_per_node;
     if (curve_one_node != one_node || (!one_node && curve.ranks_per_node != request.ranks_per_node)) continue;
+    // One point's miss is not told apart from its noise: it holds for its own ranks.
+    if (curve.ranks != request.ranks && curve.factors.size() < 2) continue;
     const auto distance = [&](const Curve& other) {
       return doublings(other.ranks, request.ranks) + (other.upcasts == request.upcasts ? 0 : rules_.other_dtypes);
     };
@@ -88,9 +90,7 @@ TableCorrection::Correction TableCorrection::correction(const CollectiveRequest&
   if (curve == nullptr) return {1, issue_us_, 0};
   const double weight = std::pow(0.5, doublings(curve->ranks, asked.ranks));
   const auto bytes = static_cast<double>(asked.bytes);
-  // How fast a host issues is no matter of ranks: a table's pace holds for the runs it was made with.
-  const double issue = weight == 1 ? pace(*curve, bytes) : issue_us_;
-  return {std::exp(weight * at(curve->factors, bytes)), issue, curve->ranks};
+  return {std::exp(weight * at(curve->factors, bytes)), pace(*curve, bytes), curve->ranks};
 }
 
 }  // namespace foreshard::sim

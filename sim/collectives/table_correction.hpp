@@ -3,9 +3,9 @@
 // At a measured size the correction is measured / modelled; between two sizes its logarithm is interpolated over the
 // logarithm of the size; beyond the ends the end's stays. So measured points come out exactly and everything between
 // and beyond follows the mechanism. Other rank counts of a table's shape borrow its correction, by half as much for
-// each doubling between them. A reduction into a wider dtype takes the table of such ones where there is one. Small
-// collectives issued back to back wait for the host: such points say how fast the host issues and nothing about the
-// collective. Immutable after construction.
+// each doubling between them, where it has two points at least. A reduction into a wider dtype takes the table of such
+// ones where there is one. Small collectives issued back to back wait for the host: such points say how fast the host
+// issues and nothing about the collective. Immutable after construction.
 #pragma once
 
 #include <functional>

@@ -37,16 +37,16 @@ struct SlowLink {
 struct Links {
   std::uint32_t gpus = 0;       ///< of a node
   double ring = 0;              ///< GB/s: the most a ring moves through one GPU's links
-  double gather_channel = 0;    ///< GB/s that one NCCL channel (one SM) copies
-  double reduce_channel = 0;    ///< GB/s that one channel adds
+  double gather_channel = 0;    ///< GB/s that one NCCL channel (one SM) copies while it sends nothing
+  double reduce_channel = 0;    ///< GB/s that one channel adds while it sends nothing
   double p2p_channel = 0;       ///< GB/s of a channel of sends and receives; a profile without it: gather_channel
   double ring_sharpness = 0;    ///< exponent that joins the ring's and the channels' limits: close to the smaller one
-  double ring_stall = 0;        ///< us for each square root of a MB on the wire: channels drift apart
+  double ring_drift = 0;        ///< MiB of a part in a channel from which half of that is hidden; 0: none ever is
   PerProtocol hop;              ///< us a ring's step inside the node
   PerProtocol tree_hop;         ///< us a tree's step inside the node
   bool nvls = false;            ///< NVLink SHARP works: the switch adds and multicasts
   double nvls_bandwidth = 0;    ///< GB/s through one GPU's links
-  double nvls_stall = 0;        ///< as ring_stall
+  double nvls_stall = 0;        ///< us for each square root of a MB on the wire
   double symmetric_store = 0;   ///< GB/s of symmetric kernels that store to peers …
   double symmetric_load = 0;    ///< … that load from peers and add …
   double symmetric_switch = 0;  ///< … that let the switch multicast or add
@@ -60,6 +60,8 @@ struct NcclConstants {
   std::uint32_t channels = 0;  ///< on one NVSwitch node; one SM each
   std::uint32_t nvls_channels = 0;
   PerProtocol base;                   ///< us of a ring before its first step
+  PerProtocol gather_start;           ///< us of an all-gather on one node beyond `base`, as measured …
+  PerProtocol reduce_start;           ///< … of a reduce-scatter and an all-reduce
   PerProtocol tree_base;              ///< us of a tree
   double ll_most = 0;                 ///< GB/s of LL on one node
   double ll128_channel = 0;           ///< GB/s of LL128 in one channel
@@ -73,6 +75,7 @@ struct NcclConstants {
   double copy_engine_sync = 0;        ///< us of each of the two barriers of a copy-engine all-gather
   double barrier = 0;                 ///< us of a barrier kernel of pytorch#130583
   double copy_start = 0;              ///< us before a queued copy moves its first byte
+  double copy_ramp = 0;               ///< us more for a copy of 2 MiB and above, of smaller ones their share of it
   double issue = 0;                   ///< us of host time between two collectives issued one after another
   double copy_issue = 0;              ///< us of host time for one cudaMemcpyAsync
   double communicator_init = 0;       ///< us, once a communicator

@@ -36,6 +36,7 @@ void read_constants(ProfileReader& reader, const nlohmann::json& section, const 
 void read_links(ProfileReader& reader, const nlohmann::json& section, MachineProfile& profile) {
   Links& out = profile.links;
   std::uint32_t nvls = 0;
+  double not_used = 0;  // profiles of before ring_drift have a ring_stall
   const std::array entries{
       Constant{"gpus", "count", nullptr, &out.gpus},
       Constant{"ring", "GB/s", &out.ring},
@@ -43,7 +44,8 @@ void read_links(ProfileReader& reader, const nlohmann::json& section, MachinePro
       Constant{"reduce_channel", "GB/s", &out.reduce_channel},
       Constant{"p2p_channel", "GB/s", &out.p2p_channel, nullptr, false, true},
       Constant{"ring_sharpness", "ratio", &out.ring_sharpness},
-      Constant{"ring_stall", "us", &out.ring_stall, nullptr, true},
+      Constant{"ring_drift", "MiB", &out.ring_drift, nullptr, true, true},
+      Constant{"ring_stall", "us", &not_used, nullptr, true, true},
       Constant{"hop_ll", "us", &out.hop.ll},
       Constant{"hop_ll128", "us", &out.hop.ll128},
       Constant{"hop_simple", "us", &out.hop.simple},
@@ -73,6 +75,9 @@ void read_nccl(ProfileReader& reader, const nlohmann::json& section, MachineProf
       Constant{"base_ll", "us", &out.base.ll},
       Constant{"base_ll128", "us", &out.base.ll128},
       Constant{"base_simple", "us", &out.base.simple},
+      Constant{"gather_start_ll", "us", &out.gather_start.ll, nullptr, true, true},
+      Constant{"gather_start_simple", "us", &out.gather_start.simple, nullptr, true, true},
+      Constant{"reduce_start_simple", "us", &out.reduce_start.simple, nullptr, true, true},
       Constant{"tree_base_ll", "us", &out.tree_base.ll},
       Constant{"tree_base_ll128", "us", &out.tree_base.ll128},
       Constant{"tree_base_simple", "us", &out.tree_base.simple},
@@ -88,6 +93,7 @@ void read_nccl(ProfileReader& reader, const nlohmann::json& section, MachineProf
       Constant{"copy_engine_sync", "us", &out.copy_engine_sync},
       Constant{"barrier", "us", &out.barrier},
       Constant{"copy_start", "us", &out.copy_start, nullptr, true},
+      Constant{"copy_ramp", "us", &out.copy_ramp, nullptr, true, true},
       Constant{"issue", "us", &out.issue, nullptr, true},
       Constant{"copy_issue", "us", &out.copy_issue, nullptr, true},
       Constant{"communicator_init", "us", &out.communicator_init, nullptr, true},

@@ -56,7 +56,7 @@ TEST_CASE("least squares finds the constants that made the times") {
   REQUIRE(constant(push, "/links/push") != nullptr);
   CHECK(constant(push, "/links/push")->after == Approx(300).epsilon(0.002));
   other.links.gather_channel = 12;
-  other.links.ring_stall = 1;
+  other.links.ring_drift = 40;
   const MachineFit ring = fitted({measured_on(other, Transport::nccl, CollectiveKind::all_gather)});
   REQUIRE(constant(ring, "/links/gather_channel") != nullptr);
   CHECK(constant(ring, "/links/gather_channel")->after == Approx(12).epsilon(0.02));

@@ -21,6 +21,8 @@ TEST_CASE("a small collective waits for the host in a benchmark, not in a step")
   const CollectivePrice small = price(h200(), CollectiveKind::reduce_scatter, Transport::nccl, 64 * kKiB, 4);
   CHECK(small.time.us() == Approx(9).margin(3));
   CHECK(small.period.us() == Approx(33.2).margin(0.1));
+  // Another number of ranks is taken to be called at the pace of the nearest table.
+  CHECK(price(h200(), CollectiveKind::reduce_scatter, Transport::nccl, 64 * kKiB, 8).period == small.period);
   // 1.2 MB, traced without a wait: 13.4 us.
   const CollectivePrice odd = price(h200(), CollectiveKind::all_gather, Transport::nccl, 1'212'416, 4);
   CHECK(odd.time.us() == Approx(15).margin(3));
@@ -60,7 +62,10 @@ TEST_CASE("a table of many nodes corrects groups of its shape alone") {
   table.kind = request.kind;
   table.ranks = 16;
   table.ranks_per_node = 8;
-  table.points = {{kGiB, modelled.scaled(1.2)}};
+  CollectiveRequest half = request;
+  half.bytes = kGiB / 2;
+  const Nanoseconds half_modelled = ModelledCollectives(machine).price(half).time;
+  table.points = {{kGiB / 2, half_modelled.scaled(1.2)}, {kGiB, modelled.scaled(1.2)}};
   machine.collectives.push_back(table);
   CHECK(price(machine, request.kind, request.transport, kGiB, 16).time.us() == Approx(modelled.us() * 1.2));
   const auto bare = [&](std::uint32_t ranks, std::uint32_t per_node) {
@@ -70,6 +75,10 @@ TEST_CASE("a table of many nodes corrects groups of its shape alone") {
   CHECK(bare(8, 8));
   CHECK(bare(16, 1));
   CHECK_FALSE(bare(32, 8));
+  // A table of one point is taken for its own ranks alone.
+  machine.collectives.back().points.erase(machine.collectives.back().points.begin());
+  CHECK(bare(32, 8));
+  CHECK_FALSE(bare(16, 8));
 }
 
 TEST_CASE("what is left out of the tables is still predicted") {
