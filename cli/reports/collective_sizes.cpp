@@ -25,15 +25,6 @@ std::string against_price(const CollectiveSize& size) {
   return change(size.price.time.us(), size.messages->time.us());
 }
 
-/// "7 to 8, between nodes on rail 3"; empty where none is slower than another.
-std::string slowest_hop(const CollectiveSize& size) {
-  const sim::RingMessages& messages = *size.messages;
-  if (!messages.from) return {};
-  std::string out = fmt::format("{} to {}", *messages.from, messages.to);
-  out += messages.between_nodes ? fmt::format(", between nodes on rail {}", messages.rail) : ", by NVLink";
-  return out;
-}
-
 /// What `of` says of each size, once for sizes that follow one another and say the same.
 template <class Of>
 void print_by_size(std::ostream& out, const char* heading, const CollectiveSizes& all, Of of) {
@@ -51,32 +42,73 @@ void print_by_size(std::ostream& out, const char* heading, const CollectiveSizes
 
 void print_sizes(std::ostream& out, const CollectiveSizes& all) {
   constexpr auto kRight = Table::Align::right;
-  std::vector<Table::Column> columns{{"size", kRight},        {"time, us", kRight},      {"algbw, GB/s", kRight},
-                                     {"busbw, GB/s", kRight}, {"in a step, us", kRight}, {"held by"}};
+  std::vector<Table::Column> columns{{"size", kRight},        {"time, us", kRight},         {"algbw, GB/s", kRight},
+                                     {"busbw, GB/s", kRight}, {"from PyTorch, us", kRight}, {"held by"}};
   const bool messages = all.sizes.front().messages.has_value();
   if (messages) columns.insert(columns.end(), {{"messages, us", kRight}, {"to the price", kRight}, {"slowest hop"}});
   Table table(columns);
   for (const CollectiveSize& size : all.sizes) {
     std::vector<std::string> cells{format_bytes(size.request.bytes),
-                                   fmt::format("{:.2f}", size.price.period.us()),
+                                   fmt::format("{:.2f}", size.price.time.us()),
                                    fmt::format("{:.2f}", size.algorithm_gb_per_s()),
                                    fmt::format("{:.2f}", size.bus_gb_per_s()),
-                                   fmt::format("{:.2f}", size.price.time.us()),
-                                   std::string(words(size.bound))};
+                                   fmt::format("{:.2f}", size.price.period.us()),
+                                   relief_words(size.holding)};
     if (messages)
       cells.insert(cells.end(),
-                   {fmt::format("{:.2f}", size.messages->time.us()), against_price(size), slowest_hop(size)});
+                   {fmt::format("{:.2f}", size.messages->time.us()), against_price(size), slowest_hop(*size.messages)});
     table.row(cells);
   }
   table.print(out);
 }
 
-Json messages_json(const CollectiveSize& size) {
-  const sim::RingMessages& messages = *size.messages;
+Json size_messages_json(const CollectiveSize& size) {
+  Json json = messages_json(*size.messages);
+  json["price_is_of_a_ring"] = size.runs_ring();
+  return json;
+}
+
+/// Were what holds it twice as fast, or not slow.
+Json relief_json(const sim::Holding& holding) {
+  return {{"saves", holding.saves}, {"then_held_by", holding.next ? Json(name(*holding.next)) : Json(nullptr)}};
+}
+
+Json size_json(const CollectiveSize& size) {
+  const sim::CollectivePrice& price = size.price;
+  Json json{{"bytes", size.request.bytes},
+            {"time_us", price.time.us()},
+            {"algorithm_gb_per_s", size.algorithm_gb_per_s()},
+            {"bus_gb_per_s", size.bus_gb_per_s()},
+            {"step_time_us", price.time.us()},
+            {"from_pytorch_us", price.period.us()},
+            {"held_by", name(size.holding.now)},
+            {"relief", relief_json(size.holding)},
+            {"path", price.path},
+            {"why_not_asked", price.why_not_asked.empty() ? Json(nullptr) : Json(price.why_not_asked)},
+            {"sms", price.sms},
+            {"valid", size.not_valid.empty()},
+            {"not_valid", size.not_valid}};
+  if (size.messages) json["messages"] = size_messages_json(size);
+  return json;
+}
+
+}  // namespace
+
+bool runs_ring(const sim::CollectivePrice& price) {
+  return price.path.starts_with("NCCL ring");  // `uses` counts a tree and NVLS as one
+}
+
+std::string slowest_hop(const sim::RingMessages& messages) {
+  if (!messages.from) return {};
+  std::string out = fmt::format("{} to {}", *messages.from, messages.to);
+  out += messages.between_nodes ? fmt::format(", between nodes on rail {}", messages.rail) : ", by NVLink";
+  return out;
+}
+
+Json messages_json(const sim::RingMessages& messages) {
   Json json{{"time_us", messages.time.us()},
             {"first_rank_us", messages.first.us()},
             {"count", messages.count},
-            {"price_is_of_a_ring", size.runs_ring()},
             {"slowest_hop", nullptr}};
   if (messages.from)
     json["slowest_hop"] = {{"from", *messages.from},
@@ -87,31 +119,12 @@ Json messages_json(const CollectiveSize& size) {
   return json;
 }
 
-Json size_json(const CollectiveSize& size) {
-  const sim::CollectivePrice& price = size.price;
-  Json json{{"bytes", size.request.bytes},
-            {"time_us", price.period.us()},
-            {"algorithm_gb_per_s", size.algorithm_gb_per_s()},
-            {"bus_gb_per_s", size.bus_gb_per_s()},
-            {"step_time_us", price.time.us()},
-            {"held_by", name(size.bound)},
-            {"path", price.path},
-            {"why_not_asked", price.why_not_asked.empty() ? Json(nullptr) : Json(price.why_not_asked)},
-            {"sms", price.sms},
-            {"valid", size.not_valid.empty()},
-            {"not_valid", size.not_valid}};
-  if (size.messages) json["messages"] = messages_json(size);
-  return json;
-}
-
-}  // namespace
-
 bool CollectiveSize::runs_ring() const {
-  return price.path.starts_with("NCCL ring");  // `uses` counts a tree and NVLS as one
+  return cli::runs_ring(price);
 }
 
 double CollectiveSize::algorithm_gb_per_s() const {
-  const double us = price.period.us();
+  const double us = price.time.us();
   return us > 0 ? static_cast<double>(request.bytes) / us / 1e3 : 0;
 }
 
@@ -131,8 +144,8 @@ std::string collectives_answer(const CollectiveSizes& all) {
       "{} of {} over {} on {} takes {}: {:.1f} GB/s of bus bandwidth ({:.1f} of algorithm "
       "bandwidth), held by {}",
       with_article(request.kind), format_bytes(request.bytes), count_of(request.ranks, "GPU"),
-      count_of(nodes_of(request), "node"), format_time(size.price.period), size.bus_gb_per_s(),
-      size.algorithm_gb_per_s(), words(size.bound));
+      count_of(nodes_of(request), "node"), format_time(size.price.time), size.bus_gb_per_s(), size.algorithm_gb_per_s(),
+      words(size.holding.now));
   if (!size.not_valid.empty()) text += "; not valid: " + size.not_valid.front();
   return text;
 }

@@ -21,7 +21,7 @@ namespace foreshard::cli {
 struct CollectiveSize {
   sim::CollectiveRequest request;
   sim::CollectivePrice price;
-  sim::Bound bound = sim::Bound::latency;
+  sim::Holding holding;
   /// Why it rests on no measurement of the same on this machine, a sentence each; empty where it does.
   std::vector<std::string> not_valid;
   std::optional<sim::RingMessages> messages;  ///< --messages
@@ -46,6 +46,12 @@ struct CollectiveSizes {
 void print_collectives(std::ostream& out, const CollectiveSizes& all);
 /// Without `schema` and `verb`.
 [[nodiscard]] Json collectives_json(const CollectiveSizes& all);
+
+/// Whether it is a ring that the price is of.
+[[nodiscard]] bool runs_ring(const sim::CollectivePrice& price);
+/// "7 to 8, between nodes on rail 3"; empty where none is slower than another.
+[[nodiscard]] std::string slowest_hop(const sim::RingMessages& messages);
+[[nodiscard]] Json messages_json(const sim::RingMessages& messages);
 
 /// "an all-gather", "a reduce-scatter".
 [[nodiscard]] std::string with_article(CollectiveKind kind);

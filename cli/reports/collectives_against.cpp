@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/reports/collective_doubts.hpp"
+#include "cli/reports/collective_sizes.hpp"
 #include "core/base/units.hpp"
 #include "core/device/collective_names.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
@@ -92,12 +93,16 @@ bool has_point(const sim::MachineProfile& machine, const sim::CollectiveSample& 
 
 }  // namespace
 
+double AgainstRow::predicted_us() const {
+  return (measured.by_pytorch ? predicted.period : predicted.time).us();
+}
+
 double AgainstRow::error() const {
-  return predicted.period.us() / measured.us - 1;
+  return predicted_us() / measured.us - 1;
 }
 
 Against hold_against(std::string file, const std::vector<sim::CollectiveSample>& samples,
-                     const sim::MachineProfile& machine) {
+                     const sim::MachineProfile& machine, bool messages) {
   const sim::ModelledCollectives cost(machine);
   Against out{std::move(file), machine.name, {}};
   for (const sim::CollectiveSample& sample : samples) {
@@ -107,6 +112,7 @@ Against hold_against(std::string file, const std::vector<sim::CollectiveSample>&
     const std::uint32_t gpus = std::max(1U, std::min(sample.ranks, sample.ranks_per_node));
     row.not_valid =
         doubts(machine, request, row.predicted, {gpus, static_cast<std::uint32_t>(ceil_div(sample.ranks, gpus))});
+    if (messages && runs_ring(row.predicted)) row.messages = sim::ring_messages(machine, request);
     out.rows.push_back(std::move(row));
   }
   return out;
@@ -128,21 +134,38 @@ std::string against_answer(const Against& against) {
 
 void print_against(std::ostream& out, const Against& against) {
   constexpr auto kRight = Table::Align::right;
-  Table table({{"collective"},
-               {"GPUs", kRight},
-               {"size", kRight},
-               {"measured, us", kRight},
-               {"predicted, us", kRight},
-               {"error", kRight},
-               {"busbw, GB/s", kRight},
-               {""},
-               {"runs as"}});
+  std::vector<Table::Column> columns{{"collective"},
+                                     {"GPUs", kRight},
+                                     {"size", kRight},
+                                     {"measured, us", kRight},
+                                     {"predicted, us", kRight},
+                                     {"error", kRight},
+                                     {"busbw, GB/s", kRight},
+                                     {""},
+                                     {"runs as"}};
+  const bool messages = std::any_of(against.rows.begin(), against.rows.end(),
+                                    [](const AgainstRow& row) { return row.messages.has_value(); });
+  if (messages)
+    columns.insert(columns.end() - 1, {{"messages, us", kRight}, {"to the measured", kRight}, {"slowest hop"}});
+  Table table(columns);
   for (const AgainstRow& row : against.rows) {
     const sim::CollectiveSample& sample = row.measured;
-    table.row({fmt::format("{} {}", name(sample.transport), dashed_name(sample.kind)), std::to_string(sample.ranks),
-               format_bytes(sample.bytes), fmt::format("{:.2f}", sample.us),
-               fmt::format("{:.2f}", row.predicted.period.us()), fmt::format("{:+.1f} %", 100 * row.error()),
-               fmt::format("{:.1f}", sample.bus_gb_per_s()), row.in_table ? "in its tables" : "", row.predicted.path});
+    std::vector<std::string> cells{fmt::format("{} {}", name(sample.transport), dashed_name(sample.kind)),
+                                   std::to_string(sample.ranks),
+                                   format_bytes(sample.bytes),
+                                   fmt::format("{:.2f}", sample.us),
+                                   fmt::format("{:.2f}", row.predicted_us()),
+                                   fmt::format("{:+.1f} %", 100 * row.error()),
+                                   fmt::format("{:.1f}", sample.bus_gb_per_s()),
+                                   row.in_table ? "in its tables" : "",
+                                   row.predicted.path};
+    if (messages) {
+      const auto of_ring = [&](auto text) { return row.messages ? text(*row.messages) : std::string{}; };
+      cells.insert(cells.end() - 1, {of_ring([](const auto& ring) { return fmt::format("{:.2f}", ring.time.us()); }),
+                                     of_ring([&](const auto& ring) { return change(sample.us, ring.time.us()); }),
+                                     of_ring([](const auto& ring) { return slowest_hop(ring); })});
+    }
+    table.row(cells);
   }
   out << against_answer(against) << "\n\n";
   table.print(out);
@@ -166,13 +189,14 @@ Json against_json(const Against& against) {
                             {"ranks_per_node", sample.ranks_per_node},
                             {"bytes", sample.bytes},
                             {"measured_us", sample.us},
-                            {"predicted_us", row.predicted.period.us()},
+                            {"predicted_us", row.predicted_us()},
                             {"error", row.error()},
                             {"measured_bus_gb_per_s", sample.bus_gb_per_s()},
                             {"in_table", row.in_table},
                             {"path", row.predicted.path},
                             {"valid", row.not_valid.empty()},
                             {"not_valid", row.not_valid}});
+    if (row.messages) json["rows"].back()["messages"] = messages_json(*row.messages);
   }
   return json;
 }

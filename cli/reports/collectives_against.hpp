@@ -3,6 +3,7 @@
 // Who: `foreshard collectives --against`. Pure but for the stream that it prints to.
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "cli/terminal/output.hpp"
 #include "sim/calibrate/measurements.hpp"
 #include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/ring_messages.hpp"
 #include "sim/machine/profile.hpp"
 
 namespace foreshard::cli {
@@ -20,7 +22,10 @@ struct AgainstRow {
   bool in_table = false;  ///< the profile's tables have this point: it is exact by construction, and no prediction
   /// Why the price rests on no measurement of the same on this machine, a sentence each; empty where it does.
   std::vector<std::string> not_valid = {};
+  std::optional<sim::RingMessages> messages = {};  ///< --messages, of what runs a ring
 
+  /// What the caller of `measured` sees of `predicted`.
+  [[nodiscard]] double predicted_us() const;
   /// Predicted over measured, less 1.
   [[nodiscard]] double error() const;
 };
@@ -31,9 +36,9 @@ struct Against {
   std::vector<AgainstRow> rows;  ///< one at least
 };
 
-/// Each sample priced as the benchmark that it is of: calls back to back.
+/// Each sample priced as its benchmark calls: from PyTorch at its host's pace, from a program in C at the GPU's.
 [[nodiscard]] Against hold_against(std::string file, const std::vector<sim::CollectiveSample>& samples,
-                                   const sim::MachineProfile& machine);
+                                   const sim::MachineProfile& machine, bool messages);
 
 /// Mean and worst error of the rows that no table has, and of those from 16 MiB on.
 [[nodiscard]] std::string against_answer(const Against& against);

@@ -22,6 +22,7 @@
 #include "core/settings/mesh_groups.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/calibrate/measurements.hpp"
+#include "sim/calibrate/nccl_size.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/network/slow_links.hpp"
 #include "traces/files/text_file.hpp"
@@ -37,7 +38,8 @@ struct CollectivesOptions {
   std::string group;
   std::optional<Transport> transport;
   std::optional<DType> dtype;
-  std::optional<Bytes> bytes, min_bytes, max_bytes;
+  std::optional<std::vector<Bytes>> bytes;
+  std::optional<Bytes> min_bytes, max_bytes;
   std::optional<std::uint32_t> factor;
   LinkOptions links;
   std::string against;
@@ -72,7 +74,7 @@ Result<void> check_against(const CollectivesOptions& options) {
       {options.replicate.has_value(), "--replicate"}, {!options.group.empty(), "--group"},
       {options.dtype.has_value(), "--dtype"},         {options.bytes.has_value(), "--bytes"},
       {options.min_bytes.has_value(), "--min-bytes"}, {options.max_bytes.has_value(), "--max-bytes"},
-      {options.factor.has_value(), "--factor"},       {options.messages, "--messages"}};
+      {options.factor.has_value(), "--factor"}};
   for (const auto& [given, option] : own)
     if (given)
       return fail(ErrorKind::usage, "says what the file of --against says itself", option, "leave one of them out");
@@ -121,7 +123,7 @@ Result<int> hold_against_file(const CollectivesOptions& options, Console& consol
   FORESHARD_TRY(check_fabric(options, nodes));
   FORESHARD_TRY(sim::check_slow_links({machine->network, machine->links.gpus, std::min(per_node, ranks), nodes},
                                       machine->network.slow_adapters, machine->links.slow_links));
-  const Against against = hold_against(options.against, measured->collectives, *machine);
+  const Against against = hold_against(options.against, measured->collectives, *machine, options.messages);
   if (options.json) {
     Json json = json_result("collectives");
     json.update(against_json(against));
@@ -139,9 +141,11 @@ Result<void> check_sizes(const CollectivesOptions& options) {
        {std::pair{options.min_bytes.has_value(), "--min-bytes"},
         std::pair{options.max_bytes.has_value(), "--max-bytes"}, std::pair{options.factor.has_value(), "--factor"}})
     if (options.bytes && given)
-      return fail(ErrorKind::usage, "is of a range, and --bytes is one size", option, "leave one of them out");
-  for (const auto& [size, option] : {std::pair{options.bytes, "--bytes"}, std::pair{options.min_bytes, "--min-bytes"},
-                                     std::pair{options.max_bytes, "--max-bytes"}}) {
+      return fail(ErrorKind::usage, "is of a range, and --bytes says sizes", option, "leave one of them out");
+  std::vector<std::pair<std::optional<Bytes>, const char*>> given{{options.min_bytes, "--min-bytes"},
+                                                                  {options.max_bytes, "--max-bytes"}};
+  for (const Bytes bytes : options.bytes.value_or(std::vector<Bytes>{})) given.emplace_back(bytes, "--bytes");
+  for (const auto& [size, option] : given) {
     if (size && *size == 0) return fail(ErrorKind::usage, "of no bytes there is nothing to send", option, "as in 1MiB");
     if (size && *size > kMax)
       return fail(ErrorKind::usage, fmt::format("{} is too large", format_bytes(*size)), option,
@@ -150,27 +154,37 @@ Result<void> check_sizes(const CollectivesOptions& options) {
   return {};
 }
 
-/// From the smallest to the largest, as nccl-tests has them: parts of whole 16 bytes.
-Result<std::vector<Bytes>> sizes_of(const CollectivesOptions& options, CollectiveKind kind, std::uint32_t ranks) {
-  FORESHARD_TRY(check_sizes(options));
+Result<std::vector<Bytes>> range_of(const CollectivesOptions& options) {
   constexpr Bytes kSmallest = kMiB, kLargest = kGiB;
-  constexpr Bytes kAligned = 16;  // nccl-tests 2.17, AllGatherGetCollByteCount: (count / nranks) & -(16 / eltSize)
-  const Bytes largest = options.bytes ? *options.bytes : options.max_bytes.value_or(kLargest);
-  const Bytes least = options.bytes ? *options.bytes : options.min_bytes.value_or(std::min(kSmallest, largest));
+  const Bytes largest = options.max_bytes.value_or(kLargest);
+  const Bytes least = options.min_bytes.value_or(std::min(kSmallest, largest));
   if (least > largest)
     return fail(ErrorKind::usage,
                 fmt::format("there is no size from {} to {}", format_bytes(least), format_bytes(largest)),
                 "--min-bytes", "the smaller one first; --max-bytes says the other");
+  std::vector<Bytes> out;
+  for (Bytes bytes = least; bytes <= largest; bytes *= options.factor.value_or(2)) out.push_back(bytes);
+  return out;
+}
+
+/// From the smallest to the largest, as nccl-tests has them: parts of whole 16 bytes.
+Result<std::vector<Bytes>> sizes_of(const CollectivesOptions& options, CollectiveKind kind, std::uint32_t ranks) {
+  FORESHARD_TRY(check_sizes(options));
+  constexpr Bytes kAligned = 16;  // nccl-tests 2.17, AllGatherGetCollByteCount: (count / nranks) & -(16 / eltSize)
+  const auto sizes = options.bytes ? Result<std::vector<Bytes>>(*options.bytes) : range_of(options);
+  FORESHARD_TRY(sizes);
   const Bytes unit = has_parts(kind) ? kAligned * ranks : kAligned;
   std::vector<Bytes> out;
-  for (Bytes bytes = least; bytes <= largest && bytes > 0; bytes *= options.factor.value_or(2)) {
+  for (const Bytes bytes : *sizes) {
     const Bytes whole = bytes / unit * unit;
-    if (whole > 0 && (out.empty() || out.back() != whole)) out.push_back(whole);
+    if (whole > 0) out.push_back(whole);
+    if (whole == 0 && (options.bytes || bytes == sizes->back()))
+      return fail(ErrorKind::usage,
+                  fmt::format("{} has no {} bytes for each of {} GPUs", format_bytes(bytes), kAligned, ranks),
+                  options.bytes ? "--bytes" : "--max-bytes", fmt::format("give {} or more", format_bytes(unit)));
   }
-  if (out.empty())
-    return fail(ErrorKind::usage,
-                fmt::format("{} has no {} bytes for each of {} GPUs", format_bytes(largest), kAligned, ranks),
-                options.bytes ? "--bytes" : "--max-bytes", fmt::format("give {} or more", format_bytes(unit)));
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
@@ -234,7 +248,7 @@ Result<int> predict_sizes(const CollectivesOptions& options, Console& console) {
     size.request.node_ranks = settings->gpus;
     size.request.rank_stride = group->name == replicate_group(*settings).name ? settings->shard_ranks() : 1;
     size.price = cost.price(size.request);
-    size.bound = sim::bound_of(*machine, size.request, size.price);
+    size.holding = sim::holding(*machine, size.request);
     size.not_valid = doubts(*machine, size.request, size.price, {settings->gpus, settings->nodes});
     if (options.messages) size.messages = sim::ring_messages(*machine, size.request);
     all.sizes.push_back(std::move(size));
@@ -250,12 +264,13 @@ Result<int> predict_sizes(const CollectivesOptions& options, Console& console) {
 }
 
 void add_sizes(OptionSet& set, CollectivesOptions& options) {
-  add_parsed<Bytes>(set, "--bytes", options.bytes, &parse_bytes,
-                    "one size, in place of a range: of the whole buffer, nccl-tests' \"size\"")
+  add_parsed<std::vector<Bytes>>(set, "--bytes", options.bytes, &sim::parse_nccl_sizes,
+                                 "sizes, in place of a range, as in 16MiB or 64k,128M,1G (powers of 1024): of the "
+                                 "whole buffer, nccl-tests' \"size\"")
+      .type_name("SIZE[,SIZE...]");
+  add_parsed<Bytes>(set, "--min-bytes", options.min_bytes, &sim::parse_nccl_size, "the smallest size; default 1MiB")
       .type_name("SIZE");
-  add_parsed<Bytes>(set, "--min-bytes", options.min_bytes, &parse_bytes, "the smallest size; default 1MiB")
-      .type_name("SIZE");
-  add_parsed<Bytes>(set, "--max-bytes", options.max_bytes, &parse_bytes, "the largest size; default 1GiB")
+  add_parsed<Bytes>(set, "--max-bytes", options.max_bytes, &sim::parse_nccl_size, "the largest size; default 1GiB")
       .type_name("SIZE");
   set.add_option("--factor", options.factor, "from one size to the next; default 2").type_name("N").range(2U, 1024U);
 }

@@ -1,5 +1,7 @@
 #include "sim/collectives/bound.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <utility>
 
@@ -13,21 +15,17 @@ struct Words {
 };
 
 /// By Bound.
-constexpr std::array kWords{Words{"host", "the host's calls"},
-                            Words{"latency", "latency"},
-                            Words{"nvlink", "NVLink"},
-                            Words{"adapters", "the adapters"},
-                            Words{"slow_adapter", "a slow adapter"},
-                            Words{"slow_link", "a slow NVLink"},
-                            Words{"fabric", "the fabric behind the adapters"}};
+constexpr std::array kWords{Words{"latency", "latency"},         Words{"nvlink", "NVLink"},
+                            Words{"adapters", "the adapters"},   Words{"slow_adapter", "a slow adapter"},
+                            Words{"slow_link", "a slow NVLink"}, Words{"fabric", "the fabric behind the adapters"}};
 static_assert(kWords.size() == kBounds, "each Bound has its words");
 
 void scale(PerProtocol& values, double factor) {
   for (double* value : {&values.ll, &values.ll128, &values.simple}) *value *= factor;
 }
 
-/// Twice as fast, or without what is slow.
-MachineProfile without(MachineProfile machine, Bound bound) {
+/// So much faster, or without what is slow.
+MachineProfile faster(MachineProfile machine, Bound bound, double factor) {
   Links& links = machine.links;
   NcclConstants& nccl = machine.nccl;
   Network& network = machine.network;
@@ -37,18 +35,19 @@ MachineProfile without(MachineProfile machine, Bound bound) {
            {&links.ring, &links.gather_channel, &links.reduce_channel, &links.p2p_channel, &links.nvls_bandwidth,
             &links.symmetric_store, &links.symmetric_load, &links.symmetric_switch, &links.push, &links.pull,
             &nccl.ll128_channel, &nccl.tree_channel, &nccl.ll_most})
-        *bandwidth *= 2;
+        *bandwidth *= factor;
       break;
     case Bound::adapters:
-      network.nic *= 2;
+      network.nic *= factor;
       break;
     case Bound::latency:
-      for (PerProtocol* hops : {&links.hop, &links.tree_hop, &nccl.base, &nccl.tree_base, &network.hop})
-        scale(*hops, 0.5);
+      for (PerProtocol* hops : {&links.hop, &links.tree_hop, &nccl.base, &nccl.gather_start, &nccl.reduce_start,
+                                &nccl.tree_base, &network.hop})
+        scale(*hops, 1 / factor);
       for (double* latency :
            {&nccl.nvls_latency, &nccl.symmetric_latency, &nccl.symmetric_ll_latency, &nccl.copy_engine_sync,
-            &nccl.barrier, &nccl.copy_start, &network.host_overhead, &network.level_latency})
-        *latency /= 2;
+            &nccl.barrier, &nccl.copy_start, &nccl.copy_ramp, &network.host_overhead, &network.level_latency})
+        *latency /= factor;
       break;
     case Bound::slow_adapter:
       network.slow_adapters.clear();
@@ -59,17 +58,40 @@ MachineProfile without(MachineProfile machine, Bound bound) {
     case Bound::fabric:
       network.oversubscription = network.pod_oversubscription = 1;
       break;
-    case Bound::host:
-      break;
   }
   return machine;
 }
 
+constexpr double kTwice = 2;
+
 /// The share of its time that it would save.
-double saved(const MachineProfile& machine, const CollectiveRequest& request, Bound bound) {
+double saved(const MachineProfile& machine, const CollectiveRequest& request, Bound bound, double factor) {
   const auto time = [&](const MachineProfile& of) { return ModelledCollectives(of).price(request).time.us(); };
   const double now = time(machine);
-  return now > 0 ? 1 - time(without(machine, bound)) / now : 0;
+  return now > 0 ? 1 - time(faster(machine, bound, factor)) / now : 0;
+}
+
+Bound holds(const MachineProfile& machine, const CollectiveRequest& request) {
+  Bound out = Bound::latency;
+  double most = 0;
+  constexpr double kCounts = 0.05;
+  constexpr double kLittle = 1.02;
+  for (const Bound slow : {Bound::slow_adapter, Bound::slow_link, Bound::fabric})
+    if (const double share = saved(machine, request, slow, kTwice); share > kCounts && share > most) {
+      most = share;
+      out = slow;
+    }
+  if (most > 0) return out;
+  for (const Bound part : {Bound::latency, Bound::nvlink, Bound::adapters})
+    if (const double share = saved(machine, request, part, kLittle); share > most) {
+      most = share;
+      out = part;
+    }
+  return out;
+}
+
+bool is_slow_part(Bound bound) {
+  return bound == Bound::slow_adapter || bound == Bound::slow_link || bound == Bound::fabric;
 }
 
 }  // namespace
@@ -82,25 +104,23 @@ std::string_view name(Bound bound) {
   return kWords[static_cast<std::size_t>(bound)].name;
 }
 
-Bound bound_of(const MachineProfile& machine, const CollectiveRequest& request, const CollectivePrice& price) {
-  if (price.period > price.time) return Bound::host;
+Holding holding(const MachineProfile& machine, const CollectiveRequest& request) {
   MachineProfile bare = machine;
   bare.collectives.clear();
-  Bound out = Bound::latency;
-  double most = 0;
-  constexpr double kCounts = 0.05;
-  for (const Bound slow : {Bound::slow_adapter, Bound::slow_link, Bound::fabric})
-    if (const double share = saved(bare, request, slow); share > kCounts && share > most) {
-      most = share;
-      out = slow;
-    }
-  if (most > 0) return out;
-  for (const Bound part : {Bound::latency, Bound::nvlink, Bound::adapters})
-    if (const double share = saved(bare, request, part); share > most) {
-      most = share;
-      out = part;
-    }
+  Holding out;
+  out.now = holds(bare, request);
+  out.saves = saved(bare, request, out.now, kTwice);
+  if (const Bound then = holds(faster(bare, out.now, kTwice), request); then != out.now) out.next = then;
   return out;
+}
+
+std::string relief_words(const Holding& holding) {
+  const char* relief = is_slow_part(holding.now)       ? "without it"
+                       : holding.now == Bound::latency ? "half of it"
+                                                       : "twice as fast";
+  std::string text = fmt::format("{}; {} saves {:.0f} %", words(holding.now), relief, 100 * holding.saves);
+  if (holding.next) text += fmt::format(", then {}", words(*holding.next));
+  return text;
 }
 
 }  // namespace foreshard::sim

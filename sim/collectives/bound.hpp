@@ -1,14 +1,17 @@
-// What holds a collective: which of its parts would make it faster if it were twice as fast.
+// What holds a collective, and what comes next: which of its parts would make it faster.
 //
 // Asked of the formulas, without the measured tables, which say how long and not why. The slow adapters and NVLinks of
-// a run, and a fabric that blocks, count as soon as it would be a twentieth faster without them; of NVLink, adapters
-// and latencies the one whose doubling saves most.
+// a run, and a fabric that blocks, hold it as soon as it would be a twentieth faster without them; of NVLink, adapters
+// and latencies the one that makes most of a little more speed. Doubling is another question: twice the adapters may
+// only meet the next limit, which `next` names.
 //
 // Who: `foreshard collectives`. Pure.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "sim/collectives/collective_cost.hpp"
@@ -16,13 +19,12 @@
 namespace foreshard::sim {
 
 enum class Bound : std::uint8_t {
-  host = 0,          ///< issues calls back to back more slowly than the GPU runs them
-  latency = 1,       ///< of the protocol's steps
-  nvlink = 2,        ///< and the channels that copy over it
-  adapters = 3,      ///< between nodes
-  slow_adapter = 4,  ///< Network::slow_adapters
-  slow_link = 5,     ///< Links::slow_links
-  fabric = 6,        ///< oversubscribed switches
+  latency = 0,       ///< of the protocol's steps
+  nvlink = 1,        ///< and the channels that copy over it
+  adapters = 2,      ///< between nodes
+  slow_adapter = 3,  ///< Network::slow_adapters
+  slow_link = 4,     ///< Links::slow_links
+  fabric = 5,        ///< oversubscribed switches
 };
 inline constexpr std::size_t kBounds = static_cast<std::size_t>(Bound::fabric) + 1;
 
@@ -31,8 +33,16 @@ inline constexpr std::size_t kBounds = static_cast<std::size_t>(Bound::fabric) +
 /// "adapters", as JSON has it.
 [[nodiscard]] std::string_view name(Bound bound);
 
-/// Of `price`, which is `machine`'s of `request`.
-[[nodiscard]] Bound bound_of(const MachineProfile& machine, const CollectiveRequest& request,
-                             const CollectivePrice& price);
+struct Holding {
+  Bound now = Bound::latency;
+  double saves = 0;           ///< share of the time, were it twice as fast, or nothing slow in its place
+  std::optional<Bound> next;  ///< what holds it then; none: the same still
+};
+
+/// Of `request` on `machine`.
+[[nodiscard]] Holding holding(const MachineProfile& machine, const CollectiveRequest& request);
+
+/// "the adapters; twice as fast saves 13 %, then NVLink".
+[[nodiscard]] std::string relief_words(const Holding& holding);
 
 }  // namespace foreshard::sim

@@ -28,7 +28,7 @@ double apart(const MachineProfile& machine, const CollectiveRequest& request) {
 }
 
 Bound bound(const MachineProfile& machine, const CollectiveRequest& request) {
-  return bound_of(machine, request, ModelledCollectives(machine).price(request));
+  return holding(machine, request).now;
 }
 
 }  // namespace
@@ -155,8 +155,21 @@ TEST_CASE("what holds a collective is what makes it faster") {
   machine.network.leaf_nodes = 4;
   machine.network.oversubscription = 16;
   CHECK(bound(machine, gather(kGiB, 64)) == Bound::fabric);
-  // Measured points say how long, also where the host is slower than the GPU.
-  CHECK(bound(h200(), gather(64 * kKiB, 4)) == Bound::host);
+}
+
+TEST_CASE("twice what holds it may only meet the next limit, and that is said") {
+  // 16 GPUs, 1 GiB: 384 GB/s of adapters are just below what NVLink's rings move.
+  const Holding adapters = holding(bare_h200(), gather(kGiB, 16));
+  CHECK(adapters.now == Bound::adapters);
+  CHECK(adapters.next == Bound::nvlink);
+  CHECK(adapters.saves > 0);
+  CHECK(adapters.saves < 0.2);
+  CHECK(relief_words(adapters).ends_with(" %, then NVLink"));
+  const Holding slow = holding(with_adapter(2), gather(kGiB, 64));
+  CHECK(slow.next == Bound::adapters);
+  CHECK(relief_words(slow).starts_with("a slow adapter; without it saves"));
+  // Twice the links of a ring of 2 ranks leave its channels the limit, which are NVLink's still.
+  CHECK_FALSE(holding(bare_h200(), gather(kGiB, 2)).next);
 }
 
 }  // namespace foreshard::sim
