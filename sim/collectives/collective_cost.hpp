@@ -34,6 +34,9 @@ struct CollectiveRequest {
   std::optional<std::uint32_t> first_rank = {};
   std::uint32_t rank_stride = 1;  ///< from one member to the next
   std::uint32_t node_ranks = 0;   ///< GPUs of a node that the run uses; 0: all of the machine's
+  /// What the group's messages reach of what they would if no other group had a node, whatever their pattern: at most
+  /// 1; 0: what all the groups of its mesh dimension leave it.
+  double network_rate = 0;
   auto operator<=>(const CollectiveRequest&) const = default;
 };
 

@@ -28,6 +28,7 @@ struct Group {
   std::optional<std::uint32_t> first_rank = {};
   std::uint32_t rank_stride = 1;  ///< from one member to the next
   std::uint32_t node_ranks = 0;   ///< GPUs of a node that the run uses; 0: all of the machine's
+  double network_rate = 0;        ///< CollectiveRequest::network_rate
 
   [[nodiscard]] bool one_node() const { return nodes <= 1; }
   [[nodiscard]] bool gathers() const { return kind == CollectiveKind::all_gather; }
@@ -51,7 +52,8 @@ struct Group {
           static_cast<double>(request.all_nodes),
           request.first_rank,
           std::max(request.rank_stride, 1U),
-          request.node_ranks};
+          request.node_ranks,
+          request.network_rate};
 }
 
 struct Estimate {

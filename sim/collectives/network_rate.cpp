@@ -67,6 +67,23 @@ NetworkRate of_group(const MachineProfile& machine, const Group& group,
   return out;
 }
 
+/// At a share that is said of what the group reaches alone.
+NetworkRate at_rate(const MachineProfile& machine, const Group& group, NodePattern pattern) {
+  const Placement placement = placement_of(group, node_ranks(machine, group));
+  const std::uint32_t nodes = placement.node(placement.count - 1) + 1;
+  NetworkRate out;
+  for (const std::uint32_t rail : rails_of(machine, group)) {
+    const Fabric fabric(machine.network, machine.links.gpus, nodes, rail);
+    const Traffic own = traffic(fabric, placement, pattern);
+    for (const LinkShare& share : own.shares)
+      out.rate = std::min(out.rate, fabric.links()[share.link].capacity / share.share);
+    out.levels = own.levels;
+    out.step = own.longest_step;
+  }
+  out.rate *= group.network_rate;
+  return out;
+}
+
 bool alike(const MachineProfile& machine, const Group& group) {
   const Network& network = machine.network;
   return group.one_node() || (network.leaf_nodes == 0 && network.group_nodes == 0 && network.slow_adapters.empty());
@@ -78,6 +95,11 @@ std::uint32_t node_ranks(const MachineProfile& machine, const Group& group) {
   return group.node_ranks > 0 ? group.node_ranks : machine.links.gpus;
 }
 
+Placement placement_of(const Group& group, std::uint32_t node_ranks) {
+  return {group.first_rank.value_or(0) / node_ranks, static_cast<std::uint32_t>(group.node_stride),
+          static_cast<std::uint32_t>(group.nodes)};
+}
+
 double rail_bandwidth(const MachineProfile& machine) {
   const Network& network = machine.network;
   return std::min(network.nics * network.nic * network.efficiency / machine.links.gpus,
@@ -86,6 +108,7 @@ double rail_bandwidth(const MachineProfile& machine) {
 
 NetworkRate network_rate(const MachineProfile& machine, const Group& group, NodePattern pattern) {
   NetworkRate out;
+  if (group.network_rate > 0 && !group.one_node()) return at_rate(machine, group, pattern);
   if (alike(machine, group)) return out;
   for (const std::uint32_t rail : rails_of(machine, group))
     out = slower(out, of_group(machine, group, on_rail(machine, group, pattern, rail)));

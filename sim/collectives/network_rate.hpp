@@ -21,6 +21,9 @@ namespace foreshard::sim {
 /// adapters do not share the rest.
 [[nodiscard]] double rail_bandwidth(const MachineProfile& machine);
 
+/// On which nodes the group at `Group::first_rank` is, or the first one, where a node has so many ranks.
+[[nodiscard]] Placement placement_of(const Group& group, std::uint32_t node_ranks);
+
 struct NetworkRate {
   double rate = 1;    ///< that each GPU reaches, of rail_bandwidth(); all groups side by side being served fairly
   double levels = 0;  ///< Traffic::levels

@@ -199,6 +199,7 @@ Taken run_collectives(std::span<const RunningOp* const> running, std::span<const
     return 1 + demand.latency * pressure;
   };
   double link = 0, adapters = 0, busiest = 0;
+  int on_adapters = 0;
   for (const RunningOp* each : running) {
     if (each->role != Role::collective) continue;
     const CollectiveDemand& demand = each->collective;
@@ -206,9 +207,10 @@ Taken run_collectives(std::span<const RunningOp* const> running, std::span<const
     link += demand.link / delay;
     adapters += demand.network / delay;
     busiest += demand.network * demand.busiest / delay;
+    if (demand.network > 0) ++on_adapters;
   }
   std::vector<double> on_network;  // empty: there is room for all
-  if (std::max(adapters, busiest) > 1) {
+  if (on_adapters > 1 && std::max(adapters, busiest) > 1) {
     std::vector<double> most(running.size());
     for (std::size_t i = 0; i < running.size(); ++i)
       if (running[i]->role == Role::collective)

@@ -42,6 +42,17 @@ struct RunningOp {
   return out;
 }
 
+/// A collective that others on the fabric let run at `pace` (kFullRate: as it was priced): it takes as much of the GPU.
+/// What it takes of the network is in the pace.
+[[nodiscard]] inline RunningOp paced(const RunningOp& running_op, std::int64_t pace) {
+  RunningOp out = running_op;
+  const double factor = static_cast<double>(pace) / static_cast<double>(kFullRate);
+  out.collective.link *= factor;
+  out.collective.traffic *= factor;
+  out.collective.network = 0;
+  return out;
+}
+
 /// How far an op is: all its work, what is left of it, and since when it runs, in ns.
 struct Share {
   std::int64_t work = 0;

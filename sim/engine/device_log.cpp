@@ -9,4 +9,10 @@ void DeviceLog::submit(const EngineOp& op, std::uint32_t same_as) {
   call(Kind::submit, index);
 }
 
+void DeviceLog::price(const CollectiveRequest& request) {
+  const auto [at, is_new] = index_of_request_.try_emplace(request, static_cast<std::uint32_t>(requests_.size()));
+  if (is_new) requests_.push_back(request);
+  priced_.push_back(at->second);
+}
+
 }  // namespace foreshard::sim

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/device/device.hpp"
+#include "sim/collectives/collective_cost.hpp"
 #include "sim/engine/op_table.hpp"
 
 namespace foreshard::sim {
@@ -42,11 +43,17 @@ class DeviceLog {
     call(Kind::add_communicator, static_cast<std::uint32_t>(communicators_.size()));
     communicators_.push_back(options);
   }
+  /// What the collective that is submitted next was priced as.
+  void price(const CollectiveRequest& request);
   void looked_at_time() { depends_on_time_ = true; }
 
   [[nodiscard]] const std::vector<Call>& calls() const { return calls_; }
   [[nodiscard]] const std::vector<EngineOp>& ops() const { return ops_; }
   [[nodiscard]] const std::vector<CommunicatorOptions>& communicators() const { return communicators_; }
+  /// Distinct ones.
+  [[nodiscard]] const std::vector<CollectiveRequest>& requests() const { return requests_; }
+  /// By collective, in order of their calls: index into requests().
+  [[nodiscard]] const std::vector<std::uint32_t>& priced() const { return priced_; }
   [[nodiscard]] bool depends_on_time() const { return depends_on_time_; }
 
  private:
@@ -54,6 +61,9 @@ class DeviceLog {
   std::vector<EngineOp> ops_;
   std::vector<CommunicatorOptions> communicators_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> index_of_;  // by same_as and stream
+  std::vector<CollectiveRequest> requests_;
+  std::map<CollectiveRequest, std::uint32_t> index_of_request_;
+  std::vector<std::uint32_t> priced_;
   bool depends_on_time_ = false;
 };
 

@@ -10,6 +10,12 @@ namespace {
 
 constexpr std::uint32_t kCompute = kComputeStream.value;
 
+/// What is left to do as if it ran at the full rate.
+std::int64_t at_pace(std::int64_t remaining, std::int64_t pace) {
+  return static_cast<std::int64_t>(static_cast<double>(remaining) * static_cast<double>(kFullRate) /
+                                   static_cast<double>(std::max<std::int64_t>(1, pace)));
+}
+
 }  // namespace
 
 // always_inline: what process_compute() is made of. A rank passes through it twice an op, and the calls took as long as
@@ -212,6 +218,7 @@ bool Engine::start_ready(std::int64_t at) {
     return;
   }
   ++waiting_;
+  stream.pace = kFullRate;
   stream.gate = Gate::arrived;
   stream.release_at = kNever.count;
   meetings_.push_back({Meeting::Kind::arrived, op.communicator, OpId{id}, {at}});
@@ -240,6 +247,16 @@ void Engine::finish(CommunicatorId communicator, Nanoseconds at) {
   const std::uint32_t stream = stream_of(communicator);
   FORESHARD_CHECK(streams_[stream].gate == Gate::done, "a collective of other ranks that is not done");
   lanes_[stream].finish = at.count;
+  find_next();
+}
+
+void Engine::set_pace(CommunicatorId communicator, std::int64_t pace, Nanoseconds at) {
+  FORESHARD_CHECK(at.count >= now_ && options_.paced, "a pace in the past, or of an engine that has none");
+  Stream& stream = streams_[stream_of(communicator)];
+  if (stream.gate != Gate::moving || stream.pace == pace) return;
+  progress(at.count);
+  stream.pace = pace;
+  update_rates(now_);
   find_next();
 }
 
@@ -290,7 +307,7 @@ bool Engine::report_done(std::int64_t at) {
   const Stream& stream = streams_[s];
   const bool waiting = waits(stream);
   Lane& lane = lanes_[s];
-  lane.rate = waiting ? 0 : kFullRate;
+  lane.rate = waiting ? 0 : has_pace(s) ? std::max<std::int64_t>(1, stream.pace) : kFullRate;
   if (!waiting) set_finish(lane, first(stream), at);
 }
 
@@ -328,6 +345,7 @@ bool Engine::report_done(std::int64_t at) {
   const Stream& other = streams_[index];
   const OpTable::Op& collective = first(other);
   const bool waiting = waits(other);
+  if (has_pace(index) && !waiting && other.pace != kFullRate) return false;
   const PairRates* pair = options_.rates->of(op.running_op, collective.running_op, waiting);
   if (pair == nullptr) return false;
   Lane& lane = lanes_[kCompute];
@@ -351,6 +369,10 @@ void Engine::run_all(std::int64_t at) {
       waiting_ops_[count] = waiting(*running_ops_[count]);
       running_ops_[count] = &waiting_ops_[count];
       shares_[count].remaining = std::numeric_limits<std::int64_t>::max();  // nobody knows when it will end
+    } else if (has_pace(s)) {
+      waiting_ops_[count] = paced(*running_ops_[count], stream.pace);
+      running_ops_[count] = &waiting_ops_[count];
+      shares_[count].remaining = at_pace(lanes_[s].remaining, stream.pace);
     }
     ++count;
   };
@@ -361,6 +383,7 @@ void Engine::run_all(std::int64_t at) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t s = running_[i];
     const bool waiting = waits(streams_[s]);
+    if (!waiting && has_pace(s)) rates_[i] = std::max<std::int64_t>(1, rates_[i] * streams_[s].pace / kFullRate);
     lanes_[s].rate = waiting ? 0 : rates_[i];
     if (!waiting) set_finish(lanes_[s], first(s), at);
   }
@@ -386,6 +409,7 @@ void Engine::find_others() {
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
     const Stream& stream = streams_[s];
     some_wait_for_sms_ |= stream.waits_for_sms;
+    if (!stream.paces.empty()) others_next_ = std::min(others_next_, stream.paces.front().at.count);
     if (s == kCompute) {
       if (stream.gate == Gate::arrived) others_next_ = std::min(others_next_, stream.release_at);
       continue;
@@ -447,13 +471,26 @@ void Engine::process(std::int64_t at, std::int64_t until) {
   const bool some_moved = waiting_ > 0 && open_gates(at);
   const bool some_ended = end_finished(at);
   const bool some_started = start_ready(at);
+  const bool some_paced = options_.script != nullptr && take_paces(at);
   if (some_ended)
     for (std::uint32_t s = 0; s < streams_.size(); ++s)
       if (!streams_[s].running && !streams_[s].waits_for_sms && lanes_[s].ready_at == kNever.count) find_ready(s);
   find_others();
-  if (some_ended || some_started || some_moved) update_rates(at);
+  if (some_ended || some_started || some_moved || some_paced) update_rates(at);
   find_next();
   answer_by_script();
+}
+
+/// Of a script, behind all else of this instant.
+bool Engine::take_paces(std::int64_t at) {
+  bool any = false;
+  for (Stream& stream : streams_)
+    while (!stream.paces.empty() && stream.paces.front().at.count <= at) {
+      any |= stream.gate == Gate::moving;
+      if (stream.gate == Gate::moving) stream.pace = stream.paces.front().pace;
+      stream.paces = stream.paces.subspan(1);
+    }
+  return any;
 }
 
 void Engine::answer_by_script() {
@@ -461,10 +498,12 @@ void Engine::answer_by_script() {
   for (const Meeting& meeting : meetings_) {
     const MeetingTimes& times =
         (*options_.script)[meeting.communicator.value][table_.op(meeting.op).communicator_place];
-    if (meeting.kind == Meeting::Kind::arrived)
+    if (meeting.kind == Meeting::Kind::arrived) {
+      streams_[stream_of(meeting.communicator)].paces = times.paces;
       release(meeting.communicator, times.all_there);
-    else
+    } else {
       finish(meeting.communicator, times.all_done);
+    }
   }
   meetings_.clear();
 }

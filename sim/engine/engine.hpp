@@ -40,10 +40,16 @@ namespace foreshard::sim {
 /// An instant that is never reached.
 inline constexpr Nanoseconds kNever{std::numeric_limits<std::int64_t>::max()};
 
+/// From `at` on a collective runs at `pace`, in kFullRate of how it was priced.
+struct PaceChange {
+  Nanoseconds at;
+  std::int64_t pace = kFullRate;
+};
 /// When a joint collective had all its ranks, and when the slowest was done.
 struct MeetingTimes {
   Nanoseconds all_there;
   Nanoseconds all_done;
+  std::vector<PaceChange> paces = {};  ///< ascending, from all_there on; empty: always the price's
 };
 /// By communicator, by place among its collectives.
 using MeetingScript = std::vector<std::vector<MeetingTimes>>;
@@ -56,6 +62,8 @@ struct EngineOptions {
   Draws kernel_draws = {};                ///< multiply it too, by op id
   RateTable* rates = nullptr;             ///< of the engine's table; null: they are found anew at each instant
   bool short_ways = true;                 ///< false: every instant the long way, for tests of the short ones
+  /// Collectives run at a pace that set_pace() says: what the network leaves them is not looked at here.
+  bool paced = false;
 };
 
 /// What an engine tells of a joint collective.
@@ -121,6 +129,9 @@ class Engine {
   void release(CommunicatorId communicator, Nanoseconds at);
   /// The slowest rank's part ends at `at`, not before now(): so does this one's.
   void finish(CommunicatorId communicator, Nanoseconds at);
+  /// The communicator's present collective, if its own part is not done, runs at `pace` from `at` on, which is not
+  /// before now(). Every collective begins at kFullRate.
+  void set_pace(CommunicatorId communicator, std::int64_t pace, Nanoseconds at);
 
  private:
   /// How far a joint collective is; everything else is `open`.
@@ -137,6 +148,8 @@ class Engine {
     std::int64_t work = 0;                   // of the running op, in 1/2^20 ns
     std::int64_t start = 0;                  // of the running op
     std::int64_t release_at = kNever.count;  // of a joint collective that has arrived
+    std::int64_t pace = kFullRate;           // of the running op, where it is a collective
+    std::span<const PaceChange> paces;       // of a script: still to come
     RecentTimes issues;                      // of ops from `head` on
     RecentTimes ends;                        // of ops before it
   };
@@ -154,6 +167,10 @@ class Engine {
 
   void grow();
   void answer_by_script();
+  bool take_paces(std::int64_t at);
+  [[nodiscard]] bool has_pace(std::uint32_t stream) const {
+    return options_.paced && first(stream).communicator.valid();
+  }
   void process(std::int64_t at, std::int64_t until);
   bool process_compute(std::int64_t at, std::int64_t until);
   bool report_done(std::int64_t at);

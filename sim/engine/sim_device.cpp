@@ -40,7 +40,11 @@ SimDevice::SimDevice(const MachineProfile& machine, const CollectiveCost& collec
       options_(options),
       launch_queue_(options.launch_queue.value_or(machine.launch_queue)),
       engine_(machine, table_,
-              {.joint = options.script != nullptr, .kernel_work = options.kernel_work, .script = options.script}),
+              {.joint = options.script != nullptr,
+               .kernel_work = options.kernel_work,
+               .script = options.script,
+               .kernel_draws = {},
+               .paced = options.paced}),
       prices_(machine, options.labels),
       first_collective_wait_(options.first_collective_wait) {
   create_stream({"compute", 0});
@@ -139,6 +143,7 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
   }
   const auto& [cost, demand] = priced(request);
   remember(request, cost, among.options.name);
+  if (options_.log != nullptr) options_.log->price(request);
   const OpId op =
       submit({.stream = stream,
               .communicator = communicator,

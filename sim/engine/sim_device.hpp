@@ -40,6 +40,7 @@ struct SimOptions {
   double kernel_work = 1;  ///< multiplies the work of every op but collectives
   /// When this rank's collectives had all their ranks, in a job in which they do not come together; null: at once.
   const MeetingScript* script = nullptr;
+  bool paced = false;  ///< as the script's collectives have it: EngineOptions::paced
   /// The rank whose place on the fabric and whose links its groups have; none: any rank's, the slowest of them.
   std::optional<std::uint32_t> rank = {};
   std::uint32_t node_ranks = 0;  ///< ranks of a node; 0: as many as the machine has GPUs

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/run/steady_step.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/predict/rank_ops.hpp"
 #include "sim/predict/rank_programs.hpp"
@@ -43,6 +44,7 @@ class RanksSimulation {
       return out;
     }
     out.gpu_step = free_host_step();
+    if (job->paced && !ranks_.links_differ()) out.alike = alike_step();
     if (request_.steps.record) FORESHARD_TRY(add_rank_ops(*job, out.simulation, run));
     return out;
   }
@@ -61,6 +63,7 @@ class RanksSimulation {
     auto ranks = rank_programs(workload_, settings_, machine_, request_, differences);
     FORESHARD_TRY(ranks);
     ranks_ = std::move(*ranks);
+    collectives_.emplace(ranks_.machine);
     return {};
   }
 
@@ -72,6 +75,7 @@ class RanksSimulation {
     request.ranks = ranks_.traits;
     request.host_scale = request_.options.host_scale;
     request.threads = request_.threads;
+    request.fabric = {&*collectives_, settings_.gpus};
     return request;
   }
 
@@ -112,6 +116,17 @@ class RanksSimulation {
   [[nodiscard]] Nanoseconds free_host_step() const {
     JobRequest request = job_request();
     request.host_scale = 0;
+    return steady_of(request);
+  }
+
+  /// Of ranks that are all alike, where groups share links as they do in this job.
+  [[nodiscard]] Nanoseconds alike_step() const {
+    JobRequest request = job_request();
+    request.ranks.assign(request.ranks.size(), {});
+    return steady_of(request);
+  }
+
+  [[nodiscard]] Nanoseconds steady_of(const JobRequest& request) const {
     const Job job = simulate_job(ranks_.machine, request);
     const std::vector<Nanoseconds>& ends = job.of(0).step_ends;
     const std::size_t steady = steady_step(ends.size());
@@ -130,6 +145,7 @@ class RanksSimulation {
     request.options.host_scale *= traits.host;
     request.options.kernel_work = traits.kernels;
     if (job.stuck.empty()) request.options.script = &job.ranks[index].meetings;
+    request.options.paced = job.paced && job.stuck.empty();
     auto simulation = simulate(workload_of(rank), settings_, ranks_.machine, request, run);
     FORESHARD_TRY(simulation);
     out = std::move(*simulation);
@@ -212,6 +228,7 @@ class RanksSimulation {
   const SimulationRequest& request_;
   const Workload& workload_;
   RankPrograms ranks_;
+  std::optional<ModelledCollectives> collectives_;  // of its machine
 };
 
 }  // namespace

@@ -12,6 +12,9 @@ HostProgram host_program(const DeviceLog& log, std::vector<OpId> step_ends) {
   out.communicators = log.communicators();
   out.step_ends = std::move(step_ends);
   out.table.add_stream();  // the compute stream is there from the beginning
+  out.requests = log.requests();
+  out.request_of.resize(out.communicators.size());
+  std::size_t collective = 0;
   using Kind = HostProgram::Action::Kind;
   for (const DeviceLog::Call& call : log.calls()) {
     const EventId event{static_cast<std::uint32_t>(call.b)};
@@ -24,6 +27,8 @@ HostProgram host_program(const DeviceLog& log, std::vector<OpId> step_ends) {
         break;
       case DeviceLog::Kind::submit:
         out.table.submit(log.ops()[call.a]);
+        if (const CommunicatorId among = log.ops()[call.a].communicator; among.valid() && !log.priced().empty())
+          out.request_of[among.value].push_back(log.priced()[collective++]);
         out.actions.push_back({Kind::issue, 0, 0});
         break;
       case DeviceLog::Kind::record:

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/collectives/collective_cost.hpp"
 #include "sim/engine/device_log.hpp"
 #include "sim/engine/op_table.hpp"
 
@@ -29,7 +30,9 @@ struct HostProgram {
   OpTable table;
   std::vector<Action> actions;
   std::vector<CommunicatorOptions> communicators;
-  std::vector<OpId> step_ends;  ///< by step: its last op on the compute stream
+  std::vector<CollectiveRequest> requests;             ///< distinct ones
+  std::vector<std::vector<std::uint32_t>> request_of;  ///< by communicator, by place among its collectives
+  std::vector<OpId> step_ends;                         ///< by step: its last op on the compute stream
 };
 
 /// Aborts where `log` depends on time. `step_ends`: ops as the logged device counted them.

@@ -1,11 +1,14 @@
 #include "sim/ranks/job.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <deque>
 #include <set>
 
 #include "core/base/check.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/ranks/job_network.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -23,9 +26,33 @@ struct Round {
   std::uint32_t done = 0;
   Nanoseconds last_arrival;
   Nanoseconds last_end;
-  std::uint32_t last_class = 0;       // to arrive
-  std::vector<Nanoseconds> arrivals;  // by class of the group
-  std::vector<bool> there;            // likewise
+  std::uint32_t last_class = 0;         // to arrive
+  std::vector<Nanoseconds> arrivals;    // by class of the group
+  std::vector<bool> there;              // likewise
+  std::optional<std::uint32_t> moving;  // its place among its communicator's, where it shares links
+  Nanoseconds time;                     // that it takes at its present rate
+};
+
+/// Whose time is the first; of equal ones the lowest.
+class FirstOf {
+ public:
+  explicit FirstOf(std::size_t count) : size_(std::bit_ceil(std::max<std::size_t>(count, 1))) {
+    times_.assign(2 * size_, kNever);
+  }
+  void set(std::size_t i, Nanoseconds time) {
+    times_[size_ + i] = time;
+    for (std::size_t at = (size_ + i) / 2; at > 0; at /= 2) times_[at] = std::min(times_[2 * at], times_[2 * at + 1]);
+  }
+  [[nodiscard]] Nanoseconds time() const { return times_[1]; }
+  [[nodiscard]] std::size_t first() const {
+    std::size_t at = 1;
+    while (at < size_) at = times_[2 * at] <= times_[2 * at + 1] ? 2 * at : 2 * at + 1;
+    return at - size_;
+  }
+
+ private:
+  std::size_t size_;
+  std::vector<Nanoseconds> times_;  // a tree of minima: of 2i and 2i + 1 at i
 };
 
 /// What a rank hears of a collective: that all are there, or done.
@@ -41,7 +68,10 @@ class JobSimulation {
     check();
     for (const CommunicatorOptions& options : request.programs[0]->communicators)
       job_.communicators.push_back(groups_of(options));
-    job_.classes = rank_classes(request.ranks, job_.communicators, request.fold);
+    find_network(machine);
+    job_.classes =
+        rank_classes(request.ranks, job_.communicators, request.fold, network_ ? &network_->shared_links() : nullptr);
+    if (network_) find_groups();
     if (request.short_ways)
       for (const HostProgram* program : request.programs) rates_.emplace_back(machine, program->table);
     keep_.resize(job_.classes.classes.size());
@@ -49,7 +79,7 @@ class JobSimulation {
     for (std::size_t i = 0; i < job_.classes.classes.size(); ++i) {
       const RankTraits& traits = request.ranks[job_.classes.classes[i].first];
       ranks_.emplace_back(machine, *request.programs[traits.program], traits, request.host_scale, request.jitter,
-                          request.short_ways ? &rates_[traits.program] : nullptr);
+                          request.short_ways ? &rates_[traits.program] : nullptr, job_.paced);
     }
     rounds_.resize(job_.classes.groups.size());
     pending_.resize(ranks_.size());
@@ -58,10 +88,7 @@ class JobSimulation {
   }
 
   Job run() {
-    for (std::uint32_t i = 0; i < ranks_.size(); ++i) runnable_.push_back(i);
-    do {
-      while (!runnable_.empty() && !seen_enough()) run_all();
-    } while (!seen_enough() && force_first());
+    network_ ? run_in_order() : run_ahead();
     const bool left = seen_enough();
     for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
       job_.ranks[i].step_ends = ranks_[i].step_ends();
@@ -73,6 +100,106 @@ class JobSimulation {
   }
 
  private:
+  void run_ahead() {
+    for (std::uint32_t i = 0; i < ranks_.size(); ++i) runnable_.push_back(i);
+    do {
+      while (!runnable_.empty() && !seen_enough()) run_all();
+    } while (!seen_enough() && force_first());
+  }
+
+  void find_network(const MachineProfile& machine) {
+    if (request_.fabric.collectives == nullptr) return;
+    network_.emplace(machine, *request_.fabric.collectives, request_.programs[0]->communicators,
+                     static_cast<std::uint32_t>(request_.ranks.size()), request_.fabric.node_ranks);
+    job_.paced = network_->meets();
+    if (!job_.paced) network_.reset();
+  }
+
+  void find_groups() {
+    members_.resize(job_.classes.groups.size());
+    for (std::uint32_t c = 0; c < job_.communicators.size(); ++c)
+      for (const std::uint32_t first : network_->groups(c))
+        members_[group_of(job_.classes.of_rank[first], {c})].push_back(first);
+  }
+
+  /// The rank whose next instant is the first goes on until another one's is.
+  void run_in_order() {
+    FirstOf order(ranks_.size());
+    for (std::uint32_t i = 0; i < ranks_.size(); ++i) order.set(i, ranks_[i].next());
+    for (;;) {
+      const Nanoseconds now = order.time();
+      if (rates_change_at_ && now > *rates_change_at_) {
+        change_rates();
+      } else {
+        if (now == kNever) return;
+        const auto first = static_cast<std::uint32_t>(order.first());
+        const std::size_t steps = ranks_[first].step_ends().size();
+        order.set(first, kNever);
+        const Nanoseconds behind_now{now.count + 1};
+        ranks_[first].run_before(rates_change_at_ ? behind_now : std::max(order.time(), behind_now));
+        touched_.push_back(first);
+        take_meetings(first);
+        if (ranks_[first].step_ends().size() != steps && seen_enough()) return;
+      }
+      for (const std::uint32_t rank : touched_) order.set(rank, ranks_[rank].next());
+      touched_.clear();
+    }
+  }
+
+  void begin_flows(std::uint32_t index, std::uint32_t rank, const Meeting& meeting, Nanoseconds at) {
+    const RankClasses::Group& group = job_.classes.groups[index];
+    for (const std::uint32_t one : group.classes) touched_.push_back(one);
+    const std::uint32_t place = table_of(rank).op(meeting.op).communicator_place;
+    for (const std::uint32_t first : members_[index]) {
+      if (!network_->begin(group.communicator, first, request_at(rank, group.communicator, place))) return;
+      rounds_[index].moving = place;
+      rates_change_at_ = at;
+    }
+  }
+
+  void end_flows(std::uint32_t index, Nanoseconds at) {
+    const RankClasses::Group& group = job_.classes.groups[index];
+    for (const std::uint32_t one : group.classes) touched_.push_back(one);
+    if (!rounds_[index].moving) return;
+    for (const std::uint32_t first : members_[index]) network_->end(group.communicator, first);
+    rounds_[index].moving.reset();
+    rounds_[index].time = {};
+    rates_change_at_ = at;
+  }
+
+  /// Of all groups that move, behind all that happens at an instant at which one began or ended.
+  void change_rates() {
+    const Nanoseconds at = *rates_change_at_;
+    rates_change_at_.reset();
+    for (std::uint32_t index = 0; index < rounds_.size(); ++index) {
+      Round& round = rounds_[index];
+      if (!round.moving) continue;
+      const RankClasses::Group& group = job_.classes.groups[index];
+      const Nanoseconds time = network_->time(group.communicator, members_[index][0]);
+      if (time == round.time) continue;
+      round.time = time;
+      for (const std::uint32_t one : group.classes) set_pace(one, group.communicator, *round.moving, time, at);
+    }
+  }
+
+  void set_pace(std::uint32_t rank, std::uint32_t communicator, std::uint32_t place, Nanoseconds time, Nanoseconds at) {
+    const std::int64_t priced = network_->priced(request_at(rank, communicator, place)).count;
+    const std::int64_t pace = (priced * kFullRate + time.count / 2) / std::max<std::int64_t>(1, time.count);
+    ranks_[rank].engine().set_pace({communicator}, pace, at);
+    if (keep_[rank]) job_.ranks[rank].meetings[communicator].back().paces.push_back({at, pace});
+    touched_.push_back(rank);
+  }
+
+  [[nodiscard]] const CollectiveRequest& request_at(std::uint32_t rank, std::uint32_t communicator,
+                                                    std::uint32_t place) const {
+    const HostProgram& program = program_of(rank);
+    return program.requests[program.request_of[communicator][place]];
+  }
+
+  [[nodiscard]] const HostProgram& program_of(std::uint32_t rank) const {
+    return *request_.programs[request_.ranks[job_.classes.classes[rank].first].program];
+  }
+
   [[nodiscard]] bool seen_enough() const {
     const auto ended = [&](const Rank& rank) { return rank.step_ends().size() > *request_.last_step; };
     return request_.last_step && std::all_of(ranks_.begin(), ranks_.end(), ended);
@@ -151,6 +278,7 @@ class JobSimulation {
       if (keep_[classes[i]]) meetings_of(classes[i], meeting).push_back({round.last_arrival, {}});
       answer(classes[i], {Meeting::Kind::arrived, meeting.communicator, round.last_arrival});
     }
+    if (network_) begin_flows(index, rank, meeting, round.last_arrival);
   }
 
   void end(std::uint32_t rank, const Meeting& meeting) {
@@ -163,14 +291,15 @@ class JobSimulation {
       if (keep_[other]) meetings_of(other, meeting).back().all_done = round.last_end;
       answer(other, {Meeting::Kind::done, meeting.communicator, round.last_end});
     }
+    if (network_) end_flows(index, round.last_end);
     round.arrived = round.done = 0;
     round.there.assign(classes.size(), false);
   }
 
-  /// The last answer that a rank waits for is given where it runs on, on its thread.
+  /// The last answer that a rank waits for is given where it runs on, on its thread; in order of time, at once.
   void answer(std::uint32_t rank, const Answer& answer) {
     answers_[rank] = answer;
-    if (--pending_[rank] == 0)
+    if (--pending_[rank] == 0 && !network_)
       runnable_.push_back(rank);
     else
       give_answer(rank);
@@ -202,9 +331,7 @@ class JobSimulation {
     return true;
   }
 
-  [[nodiscard]] const OpTable& table_of(std::size_t rank) const {
-    return request_.programs[request_.ranks[job_.classes.classes[rank].first].program]->table;
-  }
+  [[nodiscard]] const OpTable& table_of(std::uint32_t rank) const { return program_of(rank).table; }
 
   [[nodiscard]] StuckRank stuck(std::uint32_t rank) const {
     const Rank& one = ranks_[rank];
@@ -249,7 +376,11 @@ class JobSimulation {
   std::vector<std::uint32_t> pending_;          // by class: meetings without an answer
   std::vector<std::optional<Answer>> answers_;  // by class: not yet given
   std::vector<std::uint32_t> runnable_;
-  std::vector<Meeting> meetings_;  // scratch of take_meetings
+  std::vector<Meeting> meetings_;                    // scratch of take_meetings
+  std::optional<JobNetwork> network_;                // where groups meet
+  std::vector<std::vector<std::uint32_t>> members_;  // by group of classes: the lowest ranks of its groups
+  std::optional<Nanoseconds> rates_change_at_;
+  std::vector<std::uint32_t> touched_;  // ranks whose next instant may have changed
 };
 
 }  // namespace

@@ -4,8 +4,12 @@
 // slowest. Until then each rank's kernel holds its SMs, as NCCL's does. Ranks that nothing tells apart are simulated as
 // one (rank_classes.hpp). One class alone gives what SimDevice gives, to the nanosecond.
 //
-// How: each rank runs until a collective has something to tell; once all its ranks are there, they run on. Where two
-// communicators make every rank wait for another one, the rank whose next instant is the first goes on: nobody can
+// Where groups can meet on a link behind the adapters (job_network.hpp), a collective that begins or ends changes the
+// rates of others from that instant on: ranks then go on in order of time, none beyond the next instant of another one,
+// and the rates change once all that happens at an instant has happened, so that no order within it decides.
+//
+// How else: each rank runs until a collective has something to tell; once all its ranks are there, they run on. Where
+// two communicators make every rank wait for another one, the rank whose next instant is the first goes on: nobody can
 // arrive before it.
 //
 // Deterministic; does not depend on the order in which ranks run.
@@ -21,6 +25,12 @@
 
 namespace foreshard::sim {
 
+/// Where a job's groups can meet on the links behind its adapters.
+struct JobFabric {
+  const CollectiveCost* collectives = nullptr;  ///< the prices of `programs`, at any rate; outlives the call
+  std::uint32_t node_ranks = 0;                 ///< ranks of a node
+};
+
 struct JobRequest {
   /// What ranks run: all of them with the same communicators, and the same collectives on each in the same order. They
   /// outlive the call.
@@ -34,6 +44,7 @@ struct JobRequest {
   Jitter jitter = {};  ///< drawn for ops and host work; those for ranks are among `ranks`'s factors
   /// The job is left once every rank has come to the end of this step; none: it is played to its end.
   std::optional<std::size_t> last_step = {};
+  JobFabric fabric = {};  ///< without prices: no two groups are looked at together
 };
 
 /// What happened to the ranks of one class.
@@ -72,6 +83,7 @@ struct Job {
   std::vector<JobRank> ranks;  ///< by class
   /// A schedule that cannot end: every class but those that did what they live to do; empty where it ended.
   std::vector<StuckRank> stuck;
+  bool paced = false;  ///< groups met on links: MeetingTimes::paces say how
 
   [[nodiscard]] const JobRank& of(std::uint32_t rank) const { return ranks[classes.of_rank[rank]]; }
 };

@@ -1,5 +1,7 @@
 #include "sim/ranks/rank.hpp"
 
+#include <algorithm>
+
 namespace foreshard::sim {
 namespace {
 
@@ -17,7 +19,7 @@ std::size_t end_of_life(const HostProgram& program, std::uint32_t dead_from) {
 }  // namespace
 
 Rank::Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale,
-           const Jitter& jitter, RateTable* rates)
+           const Jitter& jitter, RateTable* rates, bool paced)
     : machine_(machine),
       program_(program),
       host_scale_(host_scale * traits.host),
@@ -28,7 +30,8 @@ Rank::Rank(const MachineProfile& machine, const HostProgram& program, const Rank
                .kernel_work = traits.kernels,
                .kernel_draws = {jitter.kernels, mixed(traits.draws, static_cast<std::uint64_t>(DrawsFor::kernels))},
                .rates = rates,
-               .short_ways = rates != nullptr}),
+               .short_ways = rates != nullptr,
+               .paced = paced}),
       end_(end_of_life(program, traits.dead_from)) {}
 
 HostStop Rank::host_stop() const {
@@ -128,6 +131,10 @@ void Rank::run() {
     while (can_act() && host_now_ < engine_.next()) act();
     step();
   }
+}
+
+void Rank::run_before(Nanoseconds until) {
+  while (engine_.meetings().empty() && next() < until) step(until);
 }
 
 }  // namespace foreshard::sim

@@ -27,12 +27,14 @@ class Rank {
  public:
   /// All references must outlive it. `host_scale`: of the job; the rank's own factor comes on top. Of `jitter` what is
   /// drawn for ops and host work. The launch queue is the machine's. `rates`: of the program's table; null: no short
-  /// ways (EngineOptions::short_ways).
+  /// ways (EngineOptions::short_ways). `paced`: EngineOptions'.
   Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale,
-       const Jitter& jitter, RateTable* rates);
+       const Jitter& jitter, RateTable* rates, bool paced = false);
 
   /// Goes on until a collective has something to tell (engine().meetings()), or nothing is left to do.
   void run();
+  /// Goes on with what comes before `until`, to the first meeting at most.
+  void run_before(Nanoseconds until);
   /// The next thing, and of what follows only what lies before `until`.
   void step(Nanoseconds until = kNever);
   /// When step() would do something; kNever where it never will unless a collective goes on.

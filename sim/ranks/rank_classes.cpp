@@ -1,6 +1,7 @@
 #include "sim/ranks/rank_classes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -37,7 +38,38 @@ Colours colour_sets(const Colours& colours, const StridedGroups& groups) {
   return out;
 }
 
-Colours coloured(const std::vector<RankTraits>& traits, const std::vector<StridedGroups>& communicators, bool fold) {
+/// By communicator, by rank: a number for what its group puts on links, and for who else does. `sets`: the same for the
+/// classes of its ranks.
+std::vector<Colours> colour_links(const SharedLinks& shared, const std::vector<Colours>& sets) {
+  using Key = std::vector<std::uint32_t>;
+  std::vector<std::vector<std::array<std::uint32_t, 4>>> of_link(shared.links.size());
+  for (const SharedLinks::Group& group : shared.groups)
+    for (const SharedLinks::Use& use : group.uses)
+      of_link[use.link].push_back({group.communicator, sets[group.communicator][group.first], group.kind, use.share});
+  std::map<Key, std::uint32_t> seen;
+  Colours links(shared.links.size());
+  for (std::size_t l = 0; l < links.size(); ++l) {
+    std::sort(of_link[l].begin(), of_link[l].end());
+    Key key{shared.links[l]};
+    for (const auto& use : of_link[l]) key.insert(key.end(), use.begin(), use.end());
+    links[l] = seen.try_emplace(std::move(key), static_cast<std::uint32_t>(seen.size())).first->second;
+  }
+  std::map<Key, std::uint32_t> known;
+  std::vector<Colours> out(sets.size(), Colours(sets.empty() ? 0 : sets[0].size()));
+  for (const SharedLinks::Group& group : shared.groups) {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> uses;
+    for (const SharedLinks::Use& use : group.uses) uses.emplace_back(links[use.link], use.share);
+    std::sort(uses.begin(), uses.end());
+    Key key{group.kind};
+    for (const auto& [link, share] : uses) key.insert(key.end(), {link, share});
+    out[group.communicator][group.first] =
+        known.try_emplace(std::move(key), static_cast<std::uint32_t>(known.size())).first->second;
+  }
+  return out;
+}
+
+Colours coloured(const std::vector<RankTraits>& traits, const std::vector<StridedGroups>& communicators, bool fold,
+                 const SharedLinks* shared) {
   Colours colours(traits.size());
   std::vector<std::vector<std::uint32_t>> keys(traits.size());
   std::map<RankTraits, std::uint32_t> seen;
@@ -46,9 +78,15 @@ Colours coloured(const std::vector<RankTraits>& traits, const std::vector<Stride
   std::uint32_t before = number(keys, colours);
   for (;;) {
     for (std::uint32_t rank = 0; rank < traits.size(); ++rank) keys[rank] = {colours[rank]};
-    for (const StridedGroups& groups : communicators) {
-      const Colours sets = colour_sets(colours, groups);
-      for (std::size_t rank = 0; rank < keys.size(); ++rank) keys[rank].push_back(sets[rank]);
+    std::vector<Colours> sets;
+    for (const StridedGroups& groups : communicators) sets.push_back(colour_sets(colours, groups));
+    for (const Colours& of : sets)
+      for (std::size_t rank = 0; rank < keys.size(); ++rank) keys[rank].push_back(of[rank]);
+    if (shared != nullptr) {
+      const std::vector<Colours> links = colour_links(*shared, sets);
+      for (std::size_t c = 0; c < communicators.size(); ++c)
+        for (std::uint32_t rank = 0; rank < keys.size(); ++rank)
+          keys[rank].push_back(links[c][communicators[c].first(rank)]);
     }
     const std::uint32_t now = number(keys, colours);
     if (now == before) return colours;
@@ -59,9 +97,9 @@ Colours coloured(const std::vector<RankTraits>& traits, const std::vector<Stride
 }  // namespace
 
 RankClasses rank_classes(const std::vector<RankTraits>& traits, const std::vector<StridedGroups>& communicators,
-                         bool fold) {
+                         bool fold, const SharedLinks* shared) {
   RankClasses out;
-  out.of_rank = coloured(traits, communicators, fold);
+  out.of_rank = coloured(traits, communicators, fold, shared);
   for (std::uint32_t rank = 0; rank < traits.size(); ++rank) {
     if (out.of_rank[rank] == out.classes.size()) out.classes.push_back({rank, 0, {}});
     ++out.classes[out.of_rank[rank]].count;

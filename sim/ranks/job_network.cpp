@@ -1,0 +1,218 @@
+#include "sim/ranks/job_network.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <set>
+
+#include "core/base/check.hpp"
+#include "sim/collectives/network_rate.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+constexpr std::array kPatterns{NodePattern::ring, NodePattern::tree, NodePattern::all_to_all};
+constexpr double kAsAlone = 1.01;  ///< a price so close to that alone is that alone
+constexpr double kRounding = 1 + 1e-9;
+
+/// One after another the fabrics of all rails, as each one's GPUs see it.
+std::vector<Fabric> fabrics_of(const MachineProfile& machine, std::uint32_t nodes, std::uint32_t rails) {
+  std::vector<Fabric> out;
+  for (std::uint32_t rail = 0; rail < rails; ++rail) out.emplace_back(machine.network, machine.links.gpus, nodes, rail);
+  return out;
+}
+
+CollectiveRequest placed(const CommunicatorOptions& options, std::uint32_t first, std::uint32_t node_ranks) {
+  CollectiveRequest out;
+  out.ranks = options.ranks;
+  out.ranks_per_node = options.ranks_per_node;
+  out.node_stride = options.node_stride;
+  out.all_nodes = options.all_nodes;
+  out.first_rank = first;
+  out.rank_stride = groups_of(options).stride;
+  out.node_ranks = node_ranks;
+  return out;
+}
+
+}  // namespace
+
+JobNetwork::JobNetwork(const MachineProfile& machine, const CollectiveCost& collectives,
+                       const std::vector<CommunicatorOptions>& communicators, std::uint32_t ranks,
+                       std::uint32_t node_ranks)
+    : machine_(machine), collectives_(collectives), ranks_(ranks), node_ranks_(node_ranks) {
+  const Network& network = machine.network;
+  if (ranks <= node_ranks || (network.leaf_nodes == 0 && network.group_nodes == 0)) return;
+  for (const CommunicatorOptions& options : communicators) communicators_.push_back(groups_of(options));
+  groups_.resize(communicators.size());
+  std::vector<bool> adapters;
+  const std::uint32_t nodes = (ranks + node_ranks - 1) / node_ranks;
+  for (const Fabric& fabric : fabrics_of(machine, nodes, node_ranks))
+    for (const Link& link : fabric.links()) {
+      capacity_.push_back(link.capacity);
+      adapters.push_back(link.kind == Link::Kind::adapter_out || link.kind == Link::Kind::adapter_in);
+    }
+  for (std::uint32_t c = 0; c < communicators.size(); ++c) add_groups(c, communicators[c]);
+  keep_links_that_fill(adapters);
+  if (!meets_) return;
+  rates_.emplace(capacity_);
+  share_links();
+}
+
+void JobNetwork::add_groups(std::uint32_t communicator, const CommunicatorOptions& options) {
+  const std::uint32_t nodes = (ranks_ + node_ranks_ - 1) / node_ranks_;
+  const std::vector<Fabric> fabrics = fabrics_of(machine_, nodes, node_ranks_);
+  const auto links = static_cast<std::uint32_t>(fabrics[0].links().size());
+  const StridedGroups& groups = communicators_[communicator];
+  for (std::uint32_t first = 0; first < ranks_; ++first) {
+    if (groups.first(first) != first) continue;
+    OneGroup& group = groups_[communicator][first];
+    const CollectiveRequest request = placed(options, first, node_ranks_);
+    const Group shape = group_of(request);
+    const Placement placement = placement_of(shape, node_ranks_);
+    if (shape.one_node() || placement.node(placement.count - 1) >= nodes) continue;
+    std::set<std::uint32_t> rails;
+    for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(shape.per_node); ++i)
+      rails.insert((first + i * groups.stride) % node_ranks_);
+    std::vector<double> kind{static_cast<double>(communicator), link_slowdown(machine_, request)};
+    for (const NodePattern pattern : kPatterns) {
+      const Traffic own = traffic(fabrics[0], placement, pattern);
+      std::vector<LinkShare>& shares = group.shares.emplace_back();
+      for (const std::uint32_t rail : rails)
+        for (const LinkShare& share : own.shares) shares.push_back({rail * links + share.link, share.share});
+      kind.insert(kind.end(), {own.levels, own.longest_step, rate_alone(group, pattern)});
+    }
+    group.kind = kinds_.try_emplace(std::move(kind), static_cast<std::uint32_t>(kinds_.size())).first->second;
+  }
+}
+
+/// Links that carry all that every group of the job asks for at once hold nobody.
+void JobNetwork::keep_links_that_fill(const std::vector<bool>& adapters) {
+  std::vector<double> asked(capacity_.size());
+  std::vector<std::uint32_t> groups(capacity_.size());
+  for (const auto& of_communicator : groups_)
+    for (const auto& [first, group] : of_communicator) {
+      std::map<std::uint32_t, double> most;
+      for (std::size_t p = 0; p < group.shares.size(); ++p) {
+        const double alone = rate_alone(group, kPatterns[p]);
+        for (const LinkShare& share : group.shares[p])
+          most[share.link] = std::max(most[share.link], share.share * alone);
+      }
+      for (const auto& [link, share] : most) {
+        asked[link] += share;
+        ++groups[link];
+      }
+    }
+  const auto fills = [&](std::uint32_t link) { return asked[link] > capacity_[link] * kRounding; };
+  for (std::uint32_t link = 0; link < capacity_.size(); ++link)
+    meets_ |= !adapters[link] && groups[link] > 1 && fills(link);
+  for (auto& of_communicator : groups_)
+    for (auto& [first, group] : of_communicator)
+      for (std::vector<LinkShare>& shares : group.shares)
+        std::erase_if(shares, [&](const LinkShare& share) { return !fills(share.link); });
+}
+
+void JobNetwork::share_links() {
+  std::map<double, std::uint32_t> capacities;
+  for (const double one : capacity_)
+    shared_.links.push_back(capacities.try_emplace(one, static_cast<std::uint32_t>(capacities.size())).first->second);
+  std::map<std::pair<std::size_t, double>, std::uint32_t> known;
+  for (std::uint32_t c = 0; c < groups_.size(); ++c)
+    for (const auto& [first, group] : groups_[c]) {
+      SharedLinks::Group out{c, first, group.kind, {}};
+      for (std::size_t p = 0; p < group.shares.size(); ++p)
+        for (const LinkShare& share : group.shares[p])
+          out.uses.push_back(
+              {share.link,
+               known.try_emplace({p, share.share}, static_cast<std::uint32_t>(known.size())).first->second});
+      shared_.groups.push_back(std::move(out));
+    }
+}
+
+std::vector<std::uint32_t> JobNetwork::groups(std::uint32_t communicator) const {
+  std::vector<std::uint32_t> out;
+  for (const auto& [first, group] : groups_[communicator]) out.push_back(first);
+  return out;
+}
+
+JobNetwork::OneGroup& JobNetwork::of(std::uint32_t communicator, std::uint32_t first) {
+  return groups_[communicator].at(first);
+}
+
+double JobNetwork::rate_alone(const OneGroup& group, NodePattern pattern) const {
+  double rate = 1;
+  for (const LinkShare& share : group.shares[static_cast<std::size_t>(pattern)])
+    rate = std::min(rate, capacity_[share.link] / share.share);
+  return rate;
+}
+
+Nanoseconds JobNetwork::price(const Curve& curve, double rate) const {
+  CollectiveRequest request = curve.request;
+  request.network_rate = std::min(1.0, rate / curve.alone);
+  return collectives_.price(request).time;
+}
+
+JobNetwork::Curve& JobNetwork::curve_of(const OneGroup& group, std::uint32_t first, const CollectiveRequest& request) {
+  CollectiveRequest key = request;
+  key.first_rank.reset();
+  const auto [at, is_new] = curves_.try_emplace({group.kind, key});
+  Curve& curve = at->second;
+  if (!is_new) return curve;
+  curve.request = request;
+  curve.request.first_rank = first;
+  curve.request.node_ranks = node_ranks_;
+  // Which pattern runs may depend on the rate: what the group does alone decides.
+  curve.request.network_rate = 1;
+  const CollectivePrice alone = collectives_.price(curve.request);
+  curve.pattern = alone.pattern;
+  curve.flows = alone.network_bytes > 0;
+  curve.alone = rate_alone(group, curve.pattern);
+  curve.at_most = price(curve, curve.alone);
+  double low = 0;
+  curve.most = curve.alone;
+  const double near = static_cast<double>(curve.at_most.count) * kAsAlone;
+  for (int i = 0; i < 20 && curve.flows; ++i) {
+    const double middle = (low + curve.most) / 2;
+    (static_cast<double>(price(curve, middle).count) <= near ? curve.most : low) = middle;
+  }
+  return curve;
+}
+
+bool JobNetwork::begin(std::uint32_t communicator, std::uint32_t first, const CollectiveRequest& request) {
+  OneGroup& group = of(communicator, first);
+  if (group.shares.empty()) return false;
+  CollectiveRequest own = request;
+  own.rank_stride = communicators_[communicator].stride;
+  Curve& curve = curve_of(group, first, own);
+  if (!curve.flows) return false;
+  group.curve = &curve;
+  group.flow = rates_->add(group.shares[static_cast<std::size_t>(curve.pattern)], curve.most);
+  return true;
+}
+
+void JobNetwork::end(std::uint32_t communicator, std::uint32_t first) {
+  OneGroup& group = of(communicator, first);
+  FORESHARD_CHECK(group.flow.has_value(), "a collective ends once");
+  rates_->remove(*group.flow);
+  group.flow.reset();
+  group.curve = nullptr;
+}
+
+Nanoseconds JobNetwork::priced(const CollectiveRequest& request) {
+  const auto [at, is_new] = priced_.try_emplace(request);
+  if (is_new) at->second = collectives_.price(request).time;
+  return at->second;
+}
+
+Nanoseconds JobNetwork::time(std::uint32_t communicator, std::uint32_t first) {
+  const OneGroup& group = of(communicator, first);
+  FORESHARD_CHECK(group.flow.has_value(), "a collective that does not run has no rate");
+  Curve& curve = *group.curve;
+  const std::int64_t now = rates_->rate(*group.flow);
+  const double rate = static_cast<double>(now) / static_cast<double>(FlowRates::kWholeRate);
+  if (rate >= curve.most / kRounding) return curve.at_most;
+  const auto [at, is_new] = curve.times.try_emplace(now);
+  if (is_new) at->second = price(curve, rate);
+  return at->second;
+}
+
+}  // namespace foreshard::sim

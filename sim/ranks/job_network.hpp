@@ -1,0 +1,91 @@
+// The links behind a job's adapters, which the collectives of its groups share as they begin and end.
+//
+// Each group that spans nodes is a flow over the links that its messages take (sim/network/node_pattern.hpp), on the
+// rails of its members, from when its last rank comes to when its slowest one is done. Flows share the links max-min
+// fairly (flow_rates.hpp). What a collective takes at a rate is its price with that rate (CollectiveRequest::
+// network_rate): alone it takes what it is priced at alone, and where all groups of its mesh dimension run together
+// what it is priced at as the slowest of them. A flow asks for no more than the least rate that brings it within 1 % of
+// its price alone: one that waits for latencies leaves the links to others.
+//
+// Only jobs have one in which two groups can meet on a link that is not an adapter and that cannot carry all that they
+// may ask for (meets()). Of others the price says it all, and what meets on one GPU's adapters its engine knows.
+//
+// Not modelled: what a group leaves the network while its own GPUs hold it up.
+//
+// Who: sim/ranks/job.cpp. One owner.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "sim/collectives/collective_cost.hpp"
+#include "sim/engine/strided_groups.hpp"
+#include "sim/network/flow_rates.hpp"
+#include "sim/ranks/rank_classes.hpp"
+
+namespace foreshard::sim {
+
+class JobNetwork {
+ public:
+  /// `machine` and `collectives` must outlive it. `node_ranks`: ranks of a node.
+  JobNetwork(const MachineProfile& machine, const CollectiveCost& collectives,
+             const std::vector<CommunicatorOptions>& communicators, std::uint32_t ranks, std::uint32_t node_ranks);
+
+  [[nodiscard]] bool meets() const { return meets_; }
+  /// What tells ranks apart by where their groups are.
+  [[nodiscard]] const SharedLinks& shared_links() const { return shared_; }
+  /// The lowest ranks of a communicator's groups.
+  [[nodiscard]] std::vector<std::uint32_t> groups(std::uint32_t communicator) const;
+
+  /// The group of `first` begins to move what its program priced as `request`; false, and nothing begins, where that
+  /// does not leave a node.
+  bool begin(std::uint32_t communicator, std::uint32_t first, const CollectiveRequest& request);
+  void end(std::uint32_t communicator, std::uint32_t first);
+  /// What the program took `request` to take.
+  [[nodiscard]] Nanoseconds priced(const CollectiveRequest& request);
+  /// What the group's collective takes from begin to end at its present rate.
+  [[nodiscard]] Nanoseconds time(std::uint32_t communicator, std::uint32_t first);
+
+ private:
+  /// A collective of one kind of groups: equal links alone, equal price.
+  struct Curve {
+    CollectiveRequest request;
+    NodePattern pattern = NodePattern::ring;
+    double alone = 1;  ///< the rate that it has alone
+    double most = 1;   ///< the rate that it asks for
+    bool flows = true;
+    Nanoseconds at_most;
+    std::map<std::int64_t, Nanoseconds> times;  ///< by rate
+  };
+  struct OneGroup {
+    std::uint32_t kind = 0;
+    std::vector<std::vector<LinkShare>> shares;  ///< by pattern; empty: it stays on its node
+    std::optional<FlowRates::FlowId> flow;
+    Curve* curve = nullptr;  ///< while it runs
+  };
+  [[nodiscard]] OneGroup& of(std::uint32_t communicator, std::uint32_t first);
+  void add_groups(std::uint32_t communicator, const CommunicatorOptions& options);
+  void keep_links_that_fill(const std::vector<bool>& adapters);
+  void share_links();
+  Curve& curve_of(const OneGroup& group, std::uint32_t first, const CollectiveRequest& request);
+  [[nodiscard]] double rate_alone(const OneGroup& group, NodePattern pattern) const;
+  [[nodiscard]] Nanoseconds price(const Curve& curve, double rate) const;
+
+  const MachineProfile& machine_;
+  const CollectiveCost& collectives_;
+  std::uint32_t ranks_;
+  std::uint32_t node_ranks_;
+  std::vector<StridedGroups> communicators_;
+  std::vector<std::map<std::uint32_t, OneGroup>> groups_;  // by communicator, by lowest rank
+  std::vector<double> capacity_;
+  std::map<std::vector<double>, std::uint32_t> kinds_;
+  std::map<std::pair<std::uint32_t, CollectiveRequest>, Curve> curves_;  // by kind, request without its place
+  std::map<CollectiveRequest, Nanoseconds> priced_;
+  std::optional<FlowRates> rates_;
+  SharedLinks shared_;
+  bool meets_ = false;
+};
+
+}  // namespace foreshard::sim

@@ -1,0 +1,205 @@
+// Groups that meet behind the adapters: alone and all together they take what they are priced at, what is between moves
+// between, and folding still changes nothing.
+#include "sim/ranks/job_network.hpp"
+
+#include <random>
+
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
+#include "sim/predict/simulate.hpp"
+#include "sim/ranks/job.hpp"
+#include "tests/catch.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+constexpr std::uint32_t kNodeGpus = 2;
+
+MachineProfile on_leaves(std::uint32_t leaf, double oversubscription) {
+  MachineProfile machine = *builtin_profile("h100");
+  machine.network.leaf_nodes = leaf;
+  machine.network.oversubscription = oversubscription;
+  machine.network.level_latency = 1;
+  return machine;
+}
+
+/// Two GPUs a node, shard groups of `nodes_of_shard` nodes.
+std::vector<CommunicatorOptions> hybrid_mesh(std::uint32_t nodes, std::uint32_t nodes_of_shard) {
+  CommunicatorOptions shard{"shard", nodes_of_shard * kNodeGpus, kNodeGpus};
+  CommunicatorOptions replicate{"replicate", nodes / nodes_of_shard, 1};
+  for (std::uint32_t i = 0; i < shard.ranks; ++i) shard.members.push_back(i);
+  for (std::uint32_t i = 0; i < replicate.ranks; ++i) replicate.members.push_back(i * shard.ranks);
+  replicate.node_stride = nodes_of_shard;
+  shard.all_nodes = replicate.all_nodes = nodes;
+  return {shard, replicate};
+}
+
+CollectiveRequest request_of(const CommunicatorOptions& group, CollectiveKind kind, Bytes bytes) {
+  CollectiveRequest out{kind, Transport::nccl, bytes, group.ranks, group.ranks_per_node};
+  out.node_stride = group.node_stride;
+  out.all_nodes = group.all_nodes;
+  return out;
+}
+
+bool within(Nanoseconds a, Nanoseconds b, double share) {
+  return std::abs(static_cast<double>(a.count - b.count)) <= share * static_cast<double>(b.count);
+}
+
+struct OnFabric {
+  MachineProfile machine;
+  HostProgram program;
+  std::vector<Nanoseconds> alone;  // one rank's simulation
+  Workload workload;
+};
+
+OnFabric play_on_leaves(std::uint32_t leaf, double oversubscription, std::uint32_t replicate) {
+  OnFabric out{on_leaves(leaf, oversubscription), {}, {}, {}};
+  Settings settings;
+  settings.gpus = kNodeGpus;
+  settings.nodes = 8;
+  settings.replicate = replicate;
+  settings.batch = 1;
+  settings.seq = 256;
+  settings.param_dtype = DType::bfloat16;
+  out.workload = generate(*preset("llama-tiny"), settings, out.machine.host_calls, out.machine.gpu(), true).value();
+  DeviceLog log;
+  Run ignored;
+  SimulationRequest request;
+  request.steps = {.steps = 3, .record = false, .warm = true};
+  request.options.host_scale = 0.1;
+  request.options.log = &log;
+  const auto simulation = simulate(out.workload, out.workload.settings, out.machine, request, ignored);
+  REQUIRE(simulation);
+  std::vector<OpId> ends;
+  for (const StepOutcome::Step& step : simulation->outcome.steps) ends.push_back(*step.last_compute_op);
+  out.alone = simulation->step_end;
+  out.program = host_program(log, ends);
+  return out;
+}
+
+Job job_on(const OnFabric& on, const std::vector<RankTraits>& ranks, bool fold, const CollectiveCost* collectives) {
+  JobRequest request;
+  request.programs = {&on.program};
+  request.ranks = ranks;
+  request.host_scale = 0.1;
+  request.fold = fold;
+  request.keep_meetings = {0};
+  request.fabric = {collectives, kNodeGpus};
+  return simulate_job(on.machine, request);
+}
+
+}  // namespace
+
+TEST_CASE("a group alone takes its price alone, all groups of a dimension theirs together") {
+  for (const auto& [leaf, over, nodes, shard] :
+       {std::tuple{4U, 4.0, 16U, 4U}, {4U, 2.0, 8U, 4U}, {4U, 4.0, 16U, 2U}, {2U, 2.0, 16U, 8U}}) {
+    const MachineProfile machine = on_leaves(leaf, over);
+    const ModelledCollectives prices(machine);
+    const std::vector<CommunicatorOptions> mesh_of = hybrid_mesh(nodes, shard);
+    JobNetwork network(machine, prices, mesh_of, nodes * kNodeGpus, kNodeGpus);
+    REQUIRE(network.meets());
+    for (std::uint32_t c = 0; c < mesh_of.size(); ++c)
+      for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+                                        CollectiveKind::all_reduce, CollectiveKind::all_to_all})
+        for (const Bytes bytes : {Bytes{1} << 16, Bytes{1} << 22, Bytes{1} << 28}) {
+          const CollectiveRequest request = request_of(mesh_of[c], kind, bytes);
+          const std::vector<std::uint32_t> groups = network.groups(c);
+          CollectiveRequest alone = request;  // no other group has a node
+          alone.all_nodes = 0;
+          CAPTURE(leaf, over, nodes, shard, c, static_cast<int>(kind), bytes);
+          REQUIRE(network.begin(c, groups[0], request));
+          // Of several groups that interleave the price knows no single one.
+          if (mesh_of[c].node_stride == 1) CHECK(within(network.time(c, groups[0]), prices.price(alone).time, 0.02));
+          const Nanoseconds first = network.time(c, groups[0]);
+          for (std::size_t i = 1; i < groups.size(); ++i) REQUIRE(network.begin(c, groups[i], request));
+          Nanoseconds slowest;
+          for (const std::uint32_t group : groups) slowest = std::max(slowest, network.time(c, group));
+          CAPTURE(slowest.count, network.priced(request).count, first.count);
+          CHECK(within(slowest, network.priced(request), 0.02));
+          for (std::size_t i = 1; i < groups.size(); ++i) network.end(c, groups[i]);
+          CHECK(network.time(c, groups[0]) == first);
+          network.end(c, groups[0]);
+        }
+  }
+}
+
+TEST_CASE("groups of two dimensions share a leaf's uplinks while both run") {
+  const MachineProfile machine = on_leaves(4, 4);
+  const ModelledCollectives prices(machine);
+  const std::vector<CommunicatorOptions> mesh_of = hybrid_mesh(16, 8);
+  JobNetwork network(machine, prices, mesh_of, 32, kNodeGpus);
+  REQUIRE(network.meets());
+  const CollectiveRequest scatter = request_of(mesh_of[0], CollectiveKind::reduce_scatter, Bytes{1} << 28);
+  const CollectiveRequest reduce = request_of(mesh_of[1], CollectiveKind::all_reduce, Bytes{1} << 28);
+  REQUIRE(network.begin(0, 0, scatter));
+  const Nanoseconds alone = network.time(0, 0);
+  for (const std::uint32_t first : network.groups(1)) REQUIRE(network.begin(1, first, reduce));
+  // A leaf lets one node's worth out. Of each rail four replica groups cross it, beside the shard group's ring.
+  CHECK(network.time(0, 0).count > 2 * alone.count);
+  for (const std::uint32_t first : network.groups(1)) network.end(1, first);
+  CHECK(network.time(0, 0) == alone);
+}
+
+TEST_CASE("jobs without a shared link behind the adapters have no network") {
+  const MachineProfile flat = *builtin_profile("h100");
+  const ModelledCollectives of_flat(flat);
+  CHECK_FALSE(JobNetwork(flat, of_flat, hybrid_mesh(16, 4), 32, kNodeGpus).meets());
+  const MachineProfile wide = on_leaves(4, 1);
+  const ModelledCollectives of_wide(wide);
+  CHECK_FALSE(JobNetwork(wide, of_wide, hybrid_mesh(16, 4), 32, kNodeGpus).meets());
+  const MachineProfile narrow = on_leaves(4, 4);
+  const ModelledCollectives of_narrow(narrow);
+  CHECK_FALSE(JobNetwork(narrow, of_narrow, {hybrid_mesh(16, 16)[0]}, 32, kNodeGpus).meets());  // one group
+}
+
+TEST_CASE(
+    "ranks that are alike on a fabric: between one without a bottleneck and what one rank's GPU knows of others") {
+  // One rank's engine takes the busiest links of its two collectives for one link, which here they are not: the shard
+  // groups, of two nodes, stay in their leaves.
+  const OnFabric on = play_on_leaves(2, 2, 4), flat = play_on_leaves(2, 1, 4);
+  const ModelledCollectives prices(on.machine);
+  const Job job = job_on(on, std::vector<RankTraits>(16), true, &prices);
+  REQUIRE(job.stuck.empty());
+  CHECK(job.paced);
+  CHECK(job.classes.classes.size() == 2);  // a tree has inner nodes and leaves
+  for (std::size_t step = 0; step < on.alone.size(); ++step) {
+    CAPTURE(flat.alone[step].count, job.ranks[0].step_ends[step].count, on.alone[step].count);
+    CHECK(job.ranks[0].step_ends[step] <= on.alone[step]);
+    CHECK(job.ranks[0].step_ends[step] > flat.alone[step]);
+  }
+}
+
+TEST_CASE("on a fabric too folding changes nothing, and a rank's meetings give its steps again") {
+  std::mt19937 random(11);
+  for (const auto& [leaf, over, replicate] : {std::tuple{2U, 2.0, 4U}, {4U, 4.0, 2U}, {3U, 3.0, 4U}}) {
+    const OnFabric on = play_on_leaves(leaf, over, replicate);
+    const ModelledCollectives prices(on.machine);
+    for (int round = 0; round < 4; ++round) {
+      std::vector<RankTraits> ranks(16);
+      for (int i = 0; i < round; ++i)
+        ranks[random() % ranks.size()].kernels = 1 + 0.25 * static_cast<double>(1 + random() % 3);
+      const Job folded = job_on(on, ranks, true, &prices);
+      const Job all = job_on(on, ranks, false, &prices);
+      REQUIRE(folded.stuck.empty());
+      CHECK(all.classes.classes.size() == 16);
+      CHECK(folded.classes.classes.size() <= 16);
+      for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+        CHECK(folded.of(rank).step_ends == all.of(rank).step_ends);
+        CHECK(folded.of(rank).waited == all.of(rank).waited);
+      }
+      SimulationRequest request;
+      request.steps = {.steps = 3, .record = false, .warm = true};
+      request.options.host_scale = 0.1;
+      request.options.kernel_work = ranks[0].kernels;
+      request.options.script = &folded.of(0).meetings;
+      request.options.paced = true;
+      Run ignored;
+      const auto again = simulate(on.workload, on.workload.settings, on.machine, request, ignored);
+      REQUIRE(again);
+      CHECK(again->step_end == folded.of(0).step_ends);
+    }
+  }
+}
+
+}  // namespace foreshard::sim
