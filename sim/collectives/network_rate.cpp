@@ -70,7 +70,9 @@ NetworkRate of_group(const MachineProfile& machine, const Group& group,
 /// At a share that is said of what the group reaches alone.
 NetworkRate at_rate(const MachineProfile& machine, const Group& group, NodePattern pattern) {
   const Placement placement = placement_of(group, node_ranks(machine, group));
-  const std::uint32_t nodes = placement.node(placement.count - 1) + 1;
+  // A dragonfly's groups are linked by as many links as there are of them.
+  const std::uint32_t nodes =
+      std::max(static_cast<std::uint32_t>(group.all_nodes), placement.node(placement.count - 1) + 1);
   NetworkRate out;
   for (const std::uint32_t rail : rails_of(machine, group)) {
     const Fabric fabric(machine.network, machine.links.gpus, nodes, rail);

@@ -20,7 +20,7 @@ FlowRates::FlowRates(std::span<const double> capacity) : links_(capacity.size())
   for (std::size_t l = 0; l < capacity.size(); ++l) links_[l].capacity = Wide{units(capacity[l])} * kWholeRate;
 }
 
-FlowRates::FlowId FlowRates::add(std::span<const LinkShare> shares, double most) {
+FlowRates::FlowId FlowRates::begin(std::span<const LinkShare> shares, double most) {
   std::uint32_t id = static_cast<std::uint32_t>(flows_.size());
   if (free_.empty()) {
     flows_.emplace_back();
@@ -31,33 +31,38 @@ FlowRates::FlowId FlowRates::add(std::span<const LinkShare> shares, double most)
   OneFlow& flow = flows_[id];
   flow.most = units(most);
   flow.rate = 0;
+  flow.there = true;
   flow.parts.clear();
   for (const LinkShare& share : shares) {
     flow.parts.push_back({share.link, units(share.share)});
     links_[share.link].at_most += Wide{flow.parts.back().share} * flow.most;
     links_[share.link].flows.push_back(id);
   }
-  find_component(id);
-  fill();
-  note_changes();
+  begun_.push_back(id);
   return {id};
 }
 
-void FlowRates::remove(FlowId gone) {
+void FlowRates::end(FlowId gone) {
   OneFlow& flow = flows_[gone.value];
-  FORESHARD_CHECK(flow.rate > 0, "a flow ends once");
-  find_component(gone.value);  // through links that are full with it
-  std::erase(component_, gone.value);
+  FORESHARD_CHECK(flow.there, "a flow ends once");
   for (const Part& part : flow.parts) {
     OneLink& link = links_[part.link];
+    if (link.can_fill()) left_.push_back(part.link);
     link.at_most -= Wide{part.share} * flow.most;
     link.flows.erase(std::find(link.flows.begin(), link.flows.end(), gone.value));
   }
   flow.rate = 0;
+  flow.there = false;
   flow.parts.clear();
   free_.push_back(gone.value);
+}
+
+void FlowRates::settle() {
+  find_component();
   fill();
   note_changes();
+  begun_.clear();
+  left_.clear();
 }
 
 void FlowRates::visit(std::uint32_t flow) {
@@ -66,11 +71,15 @@ void FlowRates::visit(std::uint32_t flow) {
   component_.push_back(flow);
 }
 
-void FlowRates::find_component(std::uint32_t flow) {
+/// What hangs together with flows that have begun, or with what flows that have ended left.
+void FlowRates::find_component() {
   ++visit_;
   component_.clear();
   joined_.clear();
-  visit(flow);
+  for (const std::uint32_t flow : begun_)
+    if (flows_[flow].there) visit(flow);
+  for (const std::uint32_t link : left_)
+    for (const std::uint32_t flow : links_[link].flows) visit(flow);
   for (std::size_t i = 0; i < component_.size(); ++i)
     for (const Part& part : flows_[component_[i]].parts) {
       OneLink& link = links_[part.link];

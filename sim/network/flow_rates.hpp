@@ -38,16 +38,28 @@ class FlowRates {
   explicit FlowRates(std::span<const double> capacity);
 
   /// A flow begins. `shares`: of a link once, above 0; `most`: above 0. Ids of flows that ended are used again, the
-  /// last one to end first.
-  FlowId add(std::span<const LinkShare> shares, double most);
-  /// A flow ends.
-  void remove(FlowId flow);
+  /// last one to end first. Of many at one instant: rates are those of before until settle().
+  FlowId begin(std::span<const LinkShare> shares, double most);
+  /// A flow ends; likewise.
+  void end(FlowId flow);
+  /// The rates of the flows that are there.
+  void settle();
+
+  FlowId add(std::span<const LinkShare> shares, double most) {
+    const FlowId flow = begin(shares, most);
+    settle();
+    return flow;
+  }
+  void remove(FlowId flow) {
+    end(flow);
+    settle();
+  }
 
   /// At least 1.
   [[nodiscard]] std::int64_t rate(FlowId flow) const { return flows_[flow.value].rate; }
-  /// Flows whose rate the last add() or remove() changed, ascending; one that was added is among them.
+  /// Flows whose rate the last settle() changed, ascending; one that has begun is among them.
   [[nodiscard]] const std::vector<FlowId>& changed() const { return changed_; }
-  /// Flows that the last add() or remove() looked at.
+  /// Flows that the last settle() looked at.
   [[nodiscard]] std::size_t looked_at() const { return component_.size(); }
   [[nodiscard]] std::size_t size() const { return flows_.size() - free_.size(); }
 
@@ -61,6 +73,7 @@ class FlowRates {
     std::int64_t most = 0;
     std::int64_t rate = 0;
     bool open = false;  // while a component is filled
+    bool there = false;
     std::uint64_t seen = 0;
   };
   /// Sums are in units of kWholeRate²: of 2^16 flows with a share of 1 they stay below 2^77.
@@ -85,7 +98,7 @@ class FlowRates {
     auto operator<=>(const Level&) const = default;
   };
 
-  void find_component(std::uint32_t flow);
+  void find_component();
   void visit(std::uint32_t flow);
   void fill();
   void next_stops(std::size_t& by_most);
@@ -96,6 +109,8 @@ class FlowRates {
   std::vector<OneLink> links_;
   std::vector<std::uint32_t> free_;
   std::vector<FlowId> changed_;
+  std::vector<std::uint32_t> begun_;  // flows, since settle()
+  std::vector<std::uint32_t> left_;   // links that could fill before a flow ended
   std::uint64_t visit_ = 0;
   std::vector<std::uint32_t> component_;  // flows of it, then by their `most`
   std::vector<std::uint32_t> joined_;     // its links that can fill

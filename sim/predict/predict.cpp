@@ -146,9 +146,15 @@ struct AdaptedRanks {
 Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
                                   const SimulationRequest& simulation_request, AdaptedRanks& others, Prediction& p) {
   if (request.differences.empty()) {
+    if (adapted.has_timing &&
+        !request.memory_only) {  // how long collectives take changes no peak that does not follow the GPU
+      auto met = simulate_groups_that_meet(adapted, request.settings, machine, simulation_request, p.run);
+      FORESHARD_TRY(met);
+      if (*met) return std::move(**met);
+    }
     auto alone = simulate(adapted, request.settings, machine, simulation_request, p.run);
     FORESHARD_TRY(alone);
-    return RankSimulation{std::move(*alone), {}, {}, {}, {}, {}, {}};
+    return RankSimulation{std::move(*alone), {}, false, {}, {}, {}, {}, {}};
   }
   others.differences = request.differences;
   FORESHARD_TRY(adapt_ranks(request, machine, others.differences.ranks, others.workloads, p));
@@ -296,7 +302,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     const HostRange host = host_range(machine.prediction, workload, p);
     auto bound = host_bound(w, request.settings, machine, p.host_scale.factor, host.range);
     FORESHARD_TRY(bound);
-    if (!p.ranks.empty()) bound_of_ranks(machine.prediction, *ranks, simulation, *bound);
+    if (ranks->job) bound_of_ranks(machine.prediction, *ranks, simulation, *bound);
     add_times(machine.prediction, workload, simulation, *bound, p);
     FORESHARD_TRY(add_trials(w, request, machine, simulation_request, others, simulation, p));
     if (!p.ranks.empty()) {

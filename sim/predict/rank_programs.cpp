@@ -18,6 +18,7 @@ struct Logged {
   Nanoseconds step;    // of ranks that all run it
   Bytes reserved = 0;  // the largest peak of its steps
   bool out_of_memory = false;
+  bool follows_gpu = false;
 };
 
 /// Whether a block that waits for the GPU decides what memory does. Of a recording at its own settings it comes back
@@ -26,15 +27,6 @@ struct Logged {
 bool follows_gpu(const Workload& workload, const Settings& settings, const DeviceLog& log) {
   const bool repeats = settings == workload.settings && workload.returns.frees > 0;
   return log.depends_on_time() || (repeats && records_streams(workload, settings));
-}
-
-Result<void> refuse_record_stream(const Settings& settings) {
-  const bool of_program = settings.release != Release::record_stream &&
-                          settings.reduce_scatter_release.value_or(Release::automatic) != Release::record_stream;
-  return fail(ErrorKind::usage, "ranks that differ are not simulated where memory follows the GPU's progress",
-              "record_stream",
-              fmt::format("{}leave out the ranks' differences and --jitter",
-                          of_program ? "the program itself calls it: " : "plan it with --release stash, or "));
 }
 
 Result<Logged> log_of(const Workload& workload, const Settings& settings, const MachineProfile& machine,
@@ -48,12 +40,12 @@ Result<Logged> log_of(const Workload& workload, const Settings& settings, const 
   FORESHARD_TRY(simulation);
   Bytes reserved = 0;
   for (const StepOutcome::Step& step : simulation->outcome.steps) reserved = std::max(reserved, step.peaks.reserved);
-  if (follows_gpu(workload, settings, log)) FORESHARD_TRY(refuse_record_stream(settings));
-  if (simulation->outcome.out_of_memory) return Logged{{}, {}, reserved, true};
+  if (follows_gpu(workload, settings, log)) return Logged{{}, {}, reserved, false, true};
+  if (simulation->outcome.out_of_memory) return Logged{{}, {}, reserved, true, false};
   std::vector<OpId> ends;
   for (const StepOutcome::Step& step : simulation->outcome.steps)
     if (step.last_compute_op) ends.push_back(*step.last_compute_op);
-  return Logged{host_program(log, std::move(ends)), simulation->steady_step(), reserved, false};
+  return Logged{host_program(log, std::move(ends)), simulation->steady_step(), reserved, false, false};
 }
 
 class ProgramsOfRanks {
@@ -75,6 +67,11 @@ class ProgramsOfRanks {
       FORESHARD_TRY(logged);
       if (i == 0) out_.alike = logged->step;
       out_.reserved.push_back(logged->reserved);
+      if (logged->follows_gpu) {
+        if (!differences.empty()) FORESHARD_TRY(refuse_record_stream(settings_));
+        out_.follows_gpu = true;
+        return std::move(out_);
+      }
       if (logged->out_of_memory) {
         out_.out_of_memory_workload = i;
         return std::move(out_);
@@ -196,6 +193,15 @@ class ProgramsOfRanks {
 };
 
 }  // namespace
+
+Result<void> refuse_record_stream(const Settings& settings) {
+  const bool of_program = settings.release != Release::record_stream &&
+                          settings.reduce_scatter_release.value_or(Release::automatic) != Release::record_stream;
+  return fail(ErrorKind::usage, "ranks that differ are not simulated where memory follows the GPU's progress",
+              "record_stream",
+              fmt::format("{}leave out the ranks' differences and --jitter",
+                          of_program ? "the program itself calls it: " : "plan it with --release stash, or "));
+}
 
 Result<RankPrograms> rank_programs(const Workload& workload, const Settings& settings, const MachineProfile& machine,
                                    const SimulationRequest& request, const Differences& differences) {

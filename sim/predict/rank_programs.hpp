@@ -33,6 +33,8 @@ struct RankPrograms {
   std::vector<Bytes> reserved;     ///< by workload: the largest peak of its steps
   /// The first workload that runs out of memory: there are no programs then.
   std::optional<std::uint32_t> out_of_memory_workload;
+  /// Memory follows the GPU's progress (record_stream) where nothing differs: there are no programs then.
+  bool follows_gpu = false;
 
   [[nodiscard]] bool links_differ() const {
     return !machine.network.slow_adapters.empty() || !machine.links.slow_links.empty();
@@ -42,8 +44,11 @@ struct RankPrograms {
   }
 };
 
-/// Fails (usage) where a rank, an adapter or a step is not in the job, or where memory follows the GPU's progress
-/// (record_stream); (mismatch) where the workloads do not issue the same collectives.
+/// What says so where ranks differ in such a job.
+[[nodiscard]] Result<void> refuse_record_stream(const Settings& settings);
+
+/// Fails (usage) where a rank, an adapter or a step is not in the job, or where something differs and memory follows
+/// the GPU's progress (record_stream); (mismatch) where the workloads do not issue the same collectives.
 [[nodiscard]] Result<RankPrograms> rank_programs(const Workload& workload, const Settings& settings,
                                                  const MachineProfile& machine, const SimulationRequest& request,
                                                  const Differences& differences);

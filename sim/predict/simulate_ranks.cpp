@@ -11,6 +11,7 @@
 #include "sim/predict/predict.hpp"
 #include "sim/predict/rank_ops.hpp"
 #include "sim/predict/rank_programs.hpp"
+#include "sim/ranks/job_network.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -43,15 +44,38 @@ class RanksSimulation {
       out.hang = hang_of(*job, job_request(), run);
       return out;
     }
-    out.gpu_step = free_host_step();
-    if (job->paced && !ranks_.links_differ()) out.alike = alike_step();
+    out.job = true;
+    out.gpu_step = free_host_step(out.simulation);
+    if (job->paced) {
+      auto alike = alike_step(out.simulation);
+      FORESHARD_TRY(alike);
+      out.alike = *alike;
+    }
     if (request_.steps.record) FORESHARD_TRY(add_rank_ops(*job, out.simulation, run));
+    return out;
+  }
+
+  Result<std::optional<RankSimulation>> groups_that_meet(Run& run) {
+    FORESHARD_TRY(set_up({}));
+    if (ranks_.out_of_memory_workload || ranks_.follows_gpu || !groups_meet()) return std::nullopt;
+    JobRequest request = job_request();
+    request.keep_meetings = {0};
+    const Job job = simulate_job(ranks_.machine, request);
+    if (!job.stuck.empty()) return std::nullopt;
+    run.units = workload_.units;
+    run.labels = workload_.labels;
+    RankSimulation out;
+    FORESHARD_TRY(again(job, 0, run, out.simulation));
+    out.job = true;
+    out.gpu_step = free_host_step(out.simulation);
+    out.reserved = ranks_.reserved;
     return out;
   }
 
   Result<std::vector<Trial>> trials(const Differences& differences, const TrialSteps& steps,
                                     const TrialsRequest& request) {
     FORESHARD_TRY(set_up(differences));
+    if (ranks_.follows_gpu) FORESHARD_TRY(refuse_record_stream(settings_));
     const auto dies = [](const RankTraits& rank) { return rank.dead_from != kNeverDies; };
     if (ranks_.out_of_memory_workload || std::any_of(ranks_.traits.begin(), ranks_.traits.end(), dies))
       return fail(ErrorKind::usage, "a job that does not end its steps has no times to draw", "--jitter");
@@ -77,6 +101,12 @@ class RanksSimulation {
     request.threads = request_.threads;
     request.fabric = {&*collectives_, settings_.gpus};
     return request;
+  }
+
+  [[nodiscard]] bool groups_meet() const {
+    return JobNetwork(ranks_.machine, *collectives_, ranks_.programs[0].log->communicators, settings_.world(),
+                      settings_.gpus)
+        .meets();
   }
 
   /// With the meetings of the ranks that are shown. Of a large job these are known once it has been played.
@@ -113,24 +143,26 @@ class RanksSimulation {
   }
 
   /// The last but one step's end to the last one's, with hosts that cost nothing.
-  [[nodiscard]] Nanoseconds free_host_step() const {
+  [[nodiscard]] Nanoseconds free_host_step(const Simulation& steps) const {
     JobRequest request = job_request();
     request.host_scale = 0;
-    return steady_of(request);
+    return steady_of(request, steps);
   }
 
   /// Of ranks that are all alike, where groups share links as they do in this job.
-  [[nodiscard]] Nanoseconds alike_step() const {
-    JobRequest request = job_request();
-    request.ranks.assign(request.ranks.size(), {});
-    return steady_of(request);
+  [[nodiscard]] Result<Nanoseconds> alike_step(const Simulation& steps) const {
+    RanksSimulation alike(workload_, settings_, machine_, request_);
+    FORESHARD_TRY(alike.set_up({}));
+    return alike.steady_of(alike.job_request(), steps);
   }
 
-  [[nodiscard]] Nanoseconds steady_of(const JobRequest& request) const {
+  /// Of the step, or the cycle, that `steps` has for the steady one.
+  [[nodiscard]] Nanoseconds steady_of(const JobRequest& request, const Simulation& steps) const {
     const Job job = simulate_job(ranks_.machine, request);
     const std::vector<Nanoseconds>& ends = job.of(0).step_ends;
-    const std::size_t steady = steady_step(ends.size());
-    return steady > 0 && steady < ends.size() ? ends[steady] - ends[steady - 1] : Nanoseconds{};
+    if (steps.steady == 0 || steps.steady >= ends.size()) return {};
+    const Nanoseconds cycle = ends[steps.steady] - ends[steps.steady - steps.cycle];
+    return {cycle.count / static_cast<std::int64_t>(steps.cycle)};
   }
 
   /// Runs the program of a class once more, on a device whose collectives wait as they did in the job.
@@ -236,6 +268,14 @@ class RanksSimulation {
 Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings, const MachineProfile& machine,
                                       const SimulationRequest& request, const Differences& differences, Run& run) {
   return RanksSimulation(workload, settings, machine, request).run(differences, run);
+}
+
+Result<std::optional<RankSimulation>> simulate_groups_that_meet(const Workload& workload, const Settings& settings,
+                                                                const MachineProfile& machine,
+                                                                const SimulationRequest& request, Run& run) {
+  const Network& network = machine.network;
+  if (settings.nodes <= 1 || (network.leaf_nodes == 0 && network.group_nodes == 0)) return std::nullopt;
+  return RanksSimulation(workload, settings, machine, request).groups_that_meet(run);
 }
 
 Result<std::vector<Trial>> simulate_rank_trials(const Workload& workload, const Settings& settings,

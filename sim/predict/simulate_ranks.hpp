@@ -17,7 +17,8 @@ namespace foreshard::sim {
 
 struct RankSimulation {
   Simulation simulation;          ///< rank 0's
-  std::vector<RankGroup> groups;  ///< by lowest rank
+  std::vector<RankGroup> groups;  ///< by lowest rank; of ranks that are all alike none
+  bool job = false;               ///< every rank was played, not one for all
   /// The steady step, neither of them anchored: of a job whose ranks are all as the workload says, and of this job with
   /// hosts that cost nothing.
   Nanoseconds alike;
@@ -36,6 +37,15 @@ struct RankSimulation {
 [[nodiscard]] Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings,
                                                     const MachineProfile& machine, const SimulationRequest& request,
                                                     const Differences& differences, Run& run);
+
+/// Of a job whose ranks are all alike, whose groups can meet on links behind the adapters (sim/ranks/job_network.hpp):
+/// what simulate_ranks() gives as the differences go to nothing. None, and `run` is left as it is, where they cannot or
+/// where there is no such job (no end, out of memory, record_stream): one rank's simulation says it all.
+[[nodiscard]] Result<std::optional<RankSimulation>> simulate_groups_that_meet(const Workload& workload,
+                                                                              const Settings& settings,
+                                                                              const MachineProfile& machine,
+                                                                              const SimulationRequest& request,
+                                                                              Run& run);
 
 /// The job's trials: the time from the begin to the end of `steps`. As simulate_ranks() otherwise; a job that runs out
 /// of memory, or in which a rank dies, has none (usage).

@@ -171,6 +171,7 @@ class JobSimulation {
   void change_rates() {
     const Nanoseconds at = *rates_change_at_;
     rates_change_at_.reset();
+    network_->settle();
     for (std::uint32_t index = 0; index < rounds_.size(); ++index) {
       Round& round = rounds_[index];
       if (!round.moving) continue;

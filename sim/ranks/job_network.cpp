@@ -185,14 +185,14 @@ bool JobNetwork::begin(std::uint32_t communicator, std::uint32_t first, const Co
   Curve& curve = curve_of(group, first, own);
   if (!curve.flows) return false;
   group.curve = &curve;
-  group.flow = rates_->add(group.shares[static_cast<std::size_t>(curve.pattern)], curve.most);
+  group.flow = rates_->begin(group.shares[static_cast<std::size_t>(curve.pattern)], curve.most);
   return true;
 }
 
 void JobNetwork::end(std::uint32_t communicator, std::uint32_t first) {
   OneGroup& group = of(communicator, first);
   FORESHARD_CHECK(group.flow.has_value(), "a collective ends once");
-  rates_->remove(*group.flow);
+  rates_->end(*group.flow);
   group.flow.reset();
   group.curve = nullptr;
 }

@@ -43,6 +43,8 @@ class JobNetwork {
   /// does not leave a node.
   bool begin(std::uint32_t communicator, std::uint32_t first, const CollectiveRequest& request);
   void end(std::uint32_t communicator, std::uint32_t first);
+  /// Behind all begins and ends of an instant: the rates that follow.
+  void settle() { rates_->settle(); }
   /// What the program took `request` to take.
   [[nodiscard]] Nanoseconds priced(const CollectiveRequest& request);
   /// What the group's collective takes from begin to end at its present rate.

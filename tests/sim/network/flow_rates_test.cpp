@@ -66,14 +66,18 @@ TEST_CASE("flows that come and go have the rates of the full solution, to the bi
     for (int step = *rc::gen::inRange(1, 24); step > 0; --step) {
       std::map<FlowId, std::int64_t> before;
       for (const auto& [id, flow] : present) before[id] = rates.rate(id);
-      if (present.empty() || *rc::gen::inRange(0, 3) > 0) {
-        const Coming flow = random_coming(capacity.size());
-        present[rates.add(flow.shares, flow.most)] = flow;
-      } else {
-        const auto gone = std::next(present.begin(), *rc::gen::inRange(0, static_cast<int>(present.size())));
-        rates.remove(gone->first);
-        present.erase(gone);
+      for (int at_once = *rc::gen::inRange(1, 5); at_once > 0; --at_once) {
+        if (present.empty() || *rc::gen::inRange(0, 3) > 0) {
+          const Coming flow = random_coming(capacity.size());
+          present[rates.begin(flow.shares, flow.most)] = flow;
+        } else {
+          const auto gone = std::next(present.begin(), *rc::gen::inRange(0, static_cast<int>(present.size())));
+          rates.end(gone->first);
+          before.erase(gone->first);
+          present.erase(gone);
+        }
       }
+      rates.settle();
       RC_ASSERT(rates.size() == present.size());
       equal_to_the_full_solution(capacity, rates, present);
       for (const auto& [id, flow] : present) {
