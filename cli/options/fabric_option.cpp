@@ -85,4 +85,10 @@ Result<void> set_fabric(const std::string& text, sim::Network& network) {
   return {};
 }
 
+Result<void> check_fabric_is_used(const std::string& text, std::uint32_t nodes) {
+  if (text.empty() || nodes > 1) return {};
+  return fail(ErrorKind::usage, "nothing of a job on one node goes over a fabric", "--fabric",
+              "leave it out, or give --nodes");
+}
+
 }  // namespace foreshard::cli

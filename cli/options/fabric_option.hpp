@@ -1,6 +1,7 @@
 // `--fabric`: how a machine's nodes are wired, in place of what its profile says.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "core/base/error.hpp"
@@ -16,5 +17,8 @@ inline constexpr const char* kFabricHelp =
 
 /// Sets `network` to the fabric that `text` names, its latencies and adapters left as they are.
 [[nodiscard]] Result<void> set_fabric(const std::string& text, sim::Network& network);
+
+/// Fails (usage) where `--fabric` says `text` of a job on `nodes`, or on so many at most.
+[[nodiscard]] Result<void> check_fabric_is_used(const std::string& text, std::uint32_t nodes);
 
 }  // namespace foreshard::cli

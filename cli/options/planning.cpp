@@ -2,20 +2,11 @@
 
 #include <utility>
 
+#include "cli/options/fabric_option.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/parallel/for_each.hpp"
 
 namespace foreshard::cli {
-
-namespace {
-
-Result<void> check_fabric_is_used(const std::string& fabric, const Settings& settings) {
-  if (fabric.empty() || settings.nodes > 1) return {};
-  return fail(ErrorKind::usage, "nothing of a job on one node goes over a fabric", "--fabric",
-              "leave it out, or give --nodes");
-}
-
-}  // namespace
 
 Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& setting_options,
                              std::optional<Bytes> memory_limit, Console& console) {
@@ -26,7 +17,7 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
   FORESHARD_TRY(settings);
   const auto machine = machine_for(from, *source, console);
   FORESHARD_TRY(machine);
-  FORESHARD_TRY(check_fabric_is_used(from.fabric, *settings));
+  FORESHARD_TRY(check_fabric_is_used(from.fabric, settings->nodes));
   const auto workload = traces::workloads_of(*source, *machine)->at(*settings);
   if (!workload) return tl::unexpected(setting_options.with_file(workload.error()));
   std::string machine_name = machine_named(from.machine, source->machine);

@@ -33,11 +33,29 @@ Result<sim::RankDifference> parse_dead(const std::string& text) {
   return out;
 }
 
+std::uint64_t parameters_of(const Unit& unit) {
+  std::uint64_t sum = 0;
+  for (const Parameter& parameter : unit.parameters) sum += parameter.numel();
+  return sum;
+}
+
 std::uint64_t parameters_of(const Workload& workload) {
   std::uint64_t sum = 0;
-  for (const Unit& unit : workload.units)
-    for (const Parameter& parameter : unit.parameters) sum += parameter.numel();
+  for (const Unit& unit : workload.units) sum += parameters_of(unit);
   return sum;
+}
+
+/// Where `other` is another model than the job's: by what. A recording has no names of parameters, so units tell.
+std::string other_model(const Workload& other, const Workload& job) {
+  const std::uint64_t has = parameters_of(other), wanted = parameters_of(job);
+  if (has != wanted) return fmt::format("another model: {} parameters, the job's has {}", has, wanted);
+  for (std::size_t i = 0; other.units.size() == job.units.size() && i < job.units.size(); ++i) {
+    const std::uint64_t own = parameters_of(other.units[i]), same = parameters_of(job.units[i]);
+    if (own != same)
+      return fmt::format("another model: {} has {} parameters, the job's {}",
+                         job.units[i].name.empty() ? "the root" : job.units[i].name, own, same);
+  }
+  return {};
 }
 
 std::string size_words(const Settings& settings) {
@@ -54,8 +72,7 @@ Result<void> check_same_job(std::uint32_t rank, const std::string& file, const W
     return fail(ErrorKind::mismatch, fmt::format("--rank-source {}: {}", rank, what), file,
                 "a rank's source is a recording of the same training: an import of that rank's own trace");
   };
-  const std::uint64_t has = parameters_of(other), wanted = parameters_of(*planned.workload);
-  if (has != wanted) return refuse(fmt::format("another model: {} parameters, the job's has {}", has, wanted));
+  if (const std::string what = other_model(other, *planned.workload); !what.empty()) return refuse(what);
   if (!recorded) return {};
   const Settings& mine = other.settings;
   const Settings& job = planned.source.model ? planned.settings : planned.workload->settings;
@@ -208,7 +225,9 @@ Result<std::optional<sim::TrialsRequest>> RankOptions::trials(const SourceOption
   out.trials = trials_.value_or(out.trials);
   constexpr std::uint32_t kMaxTrials = 1'000'000;
   if (out.trials == 0 || out.trials > kMaxTrials)
-    return fail(ErrorKind::usage, fmt::format("--trials {} is not from 1 to {}", out.trials, kMaxTrials));
+    return fail(ErrorKind::usage, fmt::format("--trials {} is not from 1 to {}", out.trials, kMaxTrials), {},
+                out.trials == 0 ? "leave --jitter out for the step without chance, or --trials for 100 of them"
+                                : "their median is known within a per cent from some hundred on");
   out.threads = sim::hardware_threads();
   out.progress = [progress = std::make_shared<Progress>(console, "simulating trials"),
                   count = out.trials](std::size_t done) { progress->at(done, count); };

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/options/fabric_option.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/progress_file.hpp"
@@ -177,6 +178,15 @@ void keep_freed_memory() {
 #endif
 }
 
+/// Of any point; a number that is none is refused with its point.
+std::uint32_t most_nodes(const Settings& base, const std::vector<Range>& ranges) {
+  std::uint32_t nodes = base.nodes;
+  for (const Range& range : ranges)
+    for (const std::string& value : range.values)
+      if (range.key == "nodes") nodes = std::max(nodes, parse_count(value).value_or(0));
+  return nodes;
+}
+
 /// `file` hears of each point, where options name one.
 Result<SweepResult> run_points(const SweepOptions& options, const traces::Source& source,
                                const sim::MachineProfile& machine, sim::WorkloadSource& workloads, ProgressFile& file,
@@ -194,6 +204,7 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
   result.ranges = std::move(given->ranges);
   result.files = std::move(given->files);
   add_usual_ranges(result.ranges);
+  FORESHARD_TRY(check_fabric_is_used(options.source.fabric, most_nodes(source.settings, result.ranges)));
   keep_freed_memory();
   Progress progress(console, "points");
   sim::SweepRequest request;
