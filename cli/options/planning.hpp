@@ -31,11 +31,12 @@ struct Planned {
                                            std::optional<Bytes> memory_limit, Console& console);
 
 /// The prediction with every warning that source, settings and machine give. `name`: of its run; empty: the workload's.
-/// `differences`: what is unlike the rest of the job; `trials`: what chance does to it; `kept_ranks`: as
+/// `differences`: what is unlike the rest of the job; `trials`: what chance does to it; `kept_ranks` and `beside`: as
 /// PredictRequest's.
 [[nodiscard]] Result<sim::Prediction> predict_planned(const Planned& planned, const std::string& name,
                                                       sim::Differences differences = {},
                                                       std::optional<sim::TrialsRequest> trials = {},
-                                                      std::optional<std::uint32_t> kept_ranks = {});
+                                                      std::optional<std::uint32_t> kept_ranks = {},
+                                                      std::optional<sim::BesideRequest> beside = {});
 
 }  // namespace foreshard::cli

@@ -30,7 +30,8 @@ std::string fingerprint(const FingerprintParts& parts) {
 
 Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differences& differences,
                                      const std::optional<sim::TrialsRequest>& trials,
-                                     std::optional<std::uint32_t> kept_ranks) {
+                                     std::optional<std::uint32_t> kept_ranks,
+                                     const std::optional<sim::BesideRequest>& beside) {
   std::string question = planned.memory_limit ? "memory limit " + std::to_string(*planned.memory_limit) : "";
   for (const sim::RankDifference& rank : differences.ranks)
     question += fmt::format(" rank {} kernels {} host {} program {}", rank.rank, rank.kernels, rank.host,
@@ -45,6 +46,9 @@ Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differen
   if (!planned.fabric.empty()) question += " fabric " + planned.fabric;
   if (trials)
     question += fmt::format(" jitter {} seed {} trials {}", sim::text_of(trials->jitter), trials->seed, trials->trials);
+  if (beside)
+    question += fmt::format(" beside {} nodes {} replicate {}", digest_of(traces::to_json(*beside->workload)),
+                            beside->settings.nodes, beside->settings.replicate);
   return machine_digest(planned.machine_name).map([&](const std::string& machine) {
     return fingerprint({digest_of(traces::to_json(*planned.workload)), planned.settings, machine, question});
   });

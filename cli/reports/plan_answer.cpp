@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cli/reports/beside_report.hpp"
 #include "cli/reports/hang_report.hpp"
 #include "cli/reports/plan_tables.hpp"
 #include "cli/reports/trial_report.hpp"
@@ -240,6 +241,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
     lines.emplace_back("step time not known: the source has no times (no profiler trace)");
   if (p.has_time && !rank_differences(p).empty()) lines.push_back(ranks_line(p));
   if (p.trials) lines.push_back(trials_line(*p.trials, p.step_ms));
+  if (p.beside) lines.push_back(beside_line(*p.beside, p.step_ms));
   lines.push_back(program_line(p, basis));
   for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
   return lines;

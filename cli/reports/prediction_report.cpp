@@ -8,6 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/beside_report.hpp"
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/hang_report.hpp"
 #include "cli/reports/json_values.hpp"
@@ -209,6 +210,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
          {"first_use_registration_ms", ran.first_use.registration.us() / 1e3}});
   json["ranks"] = ranks_json(p);
   json["trials"] = p.trials ? trials_json(*p.trials) : Json(nullptr);
+  json["beside"] = p.beside ? beside_json(*p.beside, p.step_ms) : Json(nullptr);
   json["deadlock"] = p.deadlock ? Json(p.deadlock->text) : Json(nullptr);
   json["hang"] = p.hang ? hang_json(*p.hang) : Json(nullptr);
   json["valid"] = p.valid;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
+#include "cli/reports/beside_report.hpp"
 #include "cli/reports/no_remedies.hpp"
 #include "core/explain_time/time_words.hpp"
 #include "core/run/step_title.hpp"
@@ -65,6 +68,8 @@ std::vector<std::string> time_answer(const TimeReport& report) {
   std::vector<std::string> lines = sentences(report);
   lines.front() = fmt::format("{}, {}: {}", report.run.info.name,
                               step_title(report.run, report.time.recording, report.time.step), lines.front());
+  if (const Json beside = stored_beside(report.run); beside.is_object())
+    lines.push_back(beside.value("sentence", std::string()));
   return lines;
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/as_it_is.hpp"
+#include "cli/reports/beside_report.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/reports/time_answer.hpp"
@@ -152,6 +153,7 @@ Json time_json(const TimeReport& report) {
   json["run"] = report.path;
   json["name"] = report.run.info.name;
   json["headline"] = answer_text(report);
+  if (Json beside = stored_beside(report.run); beside.is_object()) json["beside"] = std::move(beside);
   json["step"] = e.step;
   json["step_title"] = step_title(report.run, e.recording, e.step);
   json["begin_ns"] = e.begin.count;

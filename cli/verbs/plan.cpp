@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/options/beside_option.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/planning.hpp"
@@ -23,6 +24,7 @@ struct PlanOptions {
   SourceOptions source;
   SettingOptions setting_options;
   RankOptions ranks;
+  BesideOption beside;
   std::optional<Bytes> memory_limit;
   std::string output;
   std::string name;
@@ -52,9 +54,11 @@ Result<int> plan(PlanOptions& options, Console& console) {
   FORESHARD_TRY(trials);
   const auto kept = options.ranks.kept(*planned, *ranks, console);
   FORESHARD_TRY(kept);
-  auto p = predict_planned(*planned, options.name, *ranks, *trials, *kept);
+  const auto beside = options.beside.read(options.source, *planned, console);
+  FORESHARD_TRY(beside);
+  auto p = predict_planned(*planned, options.name, *ranks, *trials, *kept, *beside);
   if (!p) return tl::unexpected(options.setting_options.with_file(p.error()));
-  const auto known = plan_fingerprint(*planned, *ranks, *trials, *kept);
+  const auto known = plan_fingerprint(*planned, *ranks, *trials, *kept, *beside);
   FORESHARD_TRY(known);
   keep_fingerprint(p->run, *known);
   std::optional<sim::Remedies> remedies;
@@ -103,6 +107,7 @@ Action add_plan(OptionSet& set) {
   set.add_flag("--json", options->json, "as JSON");
   options->setting_options.add_to(set);
   options->ranks.add_to(set);
+  options->beside.add_to(set);
   return [options](Console& console) { return plan(*options, console); };
 }
 

@@ -188,6 +188,41 @@ std::vector<RankMembers> members_of(const std::vector<RankGroup>& groups) {
   return out;
 }
 
+/// The same job beside another one.
+Result<void> add_beside(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
+                        const SimulationRequest& simulation_request, const AdaptedRanks& others,
+                        const Simulation& simulation, Prediction& p) {
+  if (!request.beside || simulation.steady == 0) return {};
+  const BesideRequest& beside = *request.beside;
+  const Settings settings = carried_out(beside.workload->lowering, beside.settings);
+  PredictRequest alone;
+  alone.settings = settings;
+  alone.ops_alone = true;
+  alone.threads = request.threads;
+  const auto plan = predict(*beside.workload, machine, alone);
+  FORESHARD_TRY(plan);
+  if (!plan->has_time || plan->out_of_memory || plan->deadlock)
+    return fail(ErrorKind::usage, "the other job has no step", "--beside", "plan it alone, which says why");
+  auto other = adapt(*beside.workload, settings);
+  FORESHARD_TRY(other);
+  if (const auto elsewhere = recorded_elsewhere(*beside.workload, machine); elsewhere && elsewhere->profile)
+    reprice(other->workload, *elsewhere->profile, machine);
+  BesideTimes out{beside.workload->name, settings.nodes, settings.replicate, plan->step_ms, false, {}, 0, 0, 0};
+  const auto steps = simulate_beside(adapted, request.settings, machine, simulation_request, others.differences,
+                                     simulation, {other->workload, settings, plan->host_scale.factor});
+  FORESHARD_TRY(steps);
+  out.meets = !steps->empty();
+  for (const Nanoseconds& step : *steps) out.steps_ms.push_back(step.ms() * (p.host_bound ? 1 : p.host_scale.anchor));
+  if (std::vector<double> sorted = out.steps_ms; out.meets) {
+    std::sort(sorted.begin(), sorted.end());
+    out.median_ms = sorted[(sorted.size() - 1) / 2];  // a nearest rank, as of trials
+    out.least_ms = sorted.front();
+    out.most_ms = sorted.back();
+  }
+  p.beside = std::move(out);
+  return {};
+}
+
 /// The bound of a job whose ranks differ: what it adds to the job whose ranks are alike, and its own free host.
 void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, const Simulation& simulation,
                     HostBound& bound) {
@@ -305,6 +340,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     if (ranks->job) bound_of_ranks(machine.prediction, *ranks, simulation, *bound);
     add_times(machine.prediction, workload, simulation, *bound, p);
     FORESHARD_TRY(add_trials(w, request, machine, simulation_request, others, simulation, p));
+    FORESHARD_TRY(add_beside(w, request, machine, simulation_request, others, simulation, p));
     if (!p.ranks.empty()) {
       p.step_alike_ms *= p.host_bound ? 1 : p.host_scale.anchor;
       p.run.info.kind = RunKind::planned;

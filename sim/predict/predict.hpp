@@ -18,6 +18,7 @@
 #include "sim/engine/deadlock.hpp"
 #include "sim/engine/sim_device.hpp"
 #include "sim/machine/profile.hpp"
+#include "sim/predict/beside.hpp"
 #include "sim/predict/hang.hpp"
 #include "sim/predict/host_scale.hpp"
 #include "sim/predict/interval.hpp"
@@ -66,6 +67,7 @@ struct PredictRequest {
   unsigned threads = 1;                      ///< for ranks that differ; changes no result
   /// Of ranks that differ: how many the Run keeps the ops of (SimulationRequest::kept_ranks).
   std::optional<std::uint32_t> kept_ranks = {};
+  std::optional<BesideRequest> beside = {};  ///< fill Prediction::beside
 };
 
 struct Prediction {
@@ -140,6 +142,8 @@ struct Prediction {
   std::optional<Hang> hang;
   /// Where jitter was asked for and steps have times. Everything else is of a job without chance.
   std::optional<TrialTimes> trials;
+  /// Where it was asked for and steps have times. Everything else is of this job alone on the machine.
+  std::optional<BesideTimes> beside;
   /// The rank that was late in the recording (HostScale::late_rank) and is not in this plan, which repeats another
   /// rank's times for it; -1: none was, or it runs a source of its own (RankDifference::workload).
   std::int32_t keeps_up = -1;

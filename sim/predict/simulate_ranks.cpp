@@ -8,6 +8,7 @@
 
 #include "core/run/steady_step.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/predict/rank_ops.hpp"
 #include "sim/predict/rank_programs.hpp"
@@ -72,6 +73,30 @@ class RanksSimulation {
     return out;
   }
 
+  /// The mean of `steps`; `end`: about when the last of them would end alone.
+  Result<std::vector<Nanoseconds>> beside(const Differences& differences, const TrialSteps& steps_of_this,
+                                          Nanoseconds end, const OtherJob& other) {
+    FORESHARD_TRY(set_up(differences));
+    if (ranks_.follows_gpu) return no_job_beside();
+    const auto first = other_program(other, 4);
+    FORESHARD_TRY(first);
+    const Nanoseconds other_step = first->alike;
+    if (!jobs_meet(*first->programs[0].log, other)) return std::vector<Nanoseconds>{};
+    // A neighbour slows both down: half as long again is mostly enough, and it is looked at.
+    std::int64_t steps = 3 + end.count * 3 / 2 / std::max<std::int64_t>(1, other_step.count);
+    for (;; steps *= 2) {
+      if (steps > kMaxStepsBeside)
+        return fail(ErrorKind::usage,
+                    fmt::format("the other job's steps of {:.2f} ms are too short: more than {} of them in one plan",
+                                other_step.ms(), kMaxStepsBeside),
+                    "--beside", "give it as large a model or batch as this one");
+      const auto program = other_program(other, static_cast<std::int32_t>(steps));
+      FORESHARD_TRY(program);
+      if (auto out = steps_beside(*program->programs[0].log, steps_of_this, other, other_step); !out.empty())
+        return out;
+    }
+  }
+
   Result<std::vector<Trial>> trials(const Differences& differences, const TrialSteps& steps,
                                     const TrialsRequest& request) {
     FORESHARD_TRY(set_up(differences));
@@ -103,10 +128,61 @@ class RanksSimulation {
     return request;
   }
 
-  [[nodiscard]] bool groups_meet() const {
-    return JobNetwork(ranks_.machine, *collectives_, ranks_.programs[0].log->communicators, settings_.world(),
+  static tl::unexpected<Error> no_job_beside() {
+    return fail(ErrorKind::usage, "two jobs are not simulated where the memory of one follows its GPUs' progress",
+                "record_stream", "plan them with --release stash, or leave --beside out");
+  }
+
+  [[nodiscard]] Result<RankPrograms> other_program(const OtherJob& other, std::int32_t steps) const {
+    SimulationRequest request = request_;
+    request.steps.steps = steps;
+    request.options.host_scale = other.host_scale;
+    auto programs = rank_programs(other.workload, other.settings, machine_, request, {});
+    FORESHARD_TRY(programs);
+    if (programs->follows_gpu) return no_job_beside();
+    if (programs->out_of_memory_workload)
+      return fail(ErrorKind::usage, "the other job runs out of memory", "--beside", "plan it alone: it says what fits");
+    return programs;
+  }
+
+  [[nodiscard]] bool jobs_meet(const HostProgram& theirs, const OtherJob& other) const {
+    return JobNetwork(ranks_.machine, *collectives_,
+                      {{ranks_.programs[0].log->communicators, settings_.world()},
+                       {theirs.communicators, other.settings.world()}},
                       settings_.gpus)
-        .meets();
+        .jobs_meet();
+  }
+
+  /// Empty where the other job ended first.
+  [[nodiscard]] std::vector<Nanoseconds> steps_beside(const HostProgram& theirs, const TrialSteps& steps,
+                                                      const OtherJob& other, Nanoseconds other_step) const {
+    constexpr std::size_t kOffsets = 8;
+    std::vector<Nanoseconds> out(kOffsets);
+    std::vector<char> covered(kOffsets);
+    const auto play = [&](std::size_t offset) {
+      JobRequest request = job_request();
+      request.threads = 1;
+      request.own_ranks = settings_.world();
+      request.last_step = steps.end;
+      RankTraits traits;
+      traits.program = static_cast<std::uint32_t>(request.programs.size());
+      traits.host = request.host_scale > 0 ? other.host_scale / request.host_scale : 1;
+      traits.begin = other_step.count * static_cast<std::int64_t>(offset) / static_cast<std::int64_t>(kOffsets);
+      request.programs.push_back(&theirs);
+      request.ranks.insert(request.ranks.end(), other.settings.world(), traits);
+      const Job job = simulate_job(ranks_.machine, request);
+      covered[offset] = job.of(settings_.world()).step_ends.size() < theirs.step_ends.size() ? 1 : 0;
+      const std::vector<Nanoseconds>& ends = job.of(0).step_ends;
+      out[offset] = {(ends[steps.end] - ends[steps.begin]).count / static_cast<std::int64_t>(steps.end - steps.begin)};
+    };
+    for_each(kOffsets, request_.threads, play);
+    if (std::count(covered.begin(), covered.end(), 0) > 0) return {};
+    return out;
+  }
+
+  [[nodiscard]] bool groups_meet() const {
+    const JobOnNetwork job{ranks_.programs[0].log->communicators, settings_.world()};
+    return JobNetwork(ranks_.machine, *collectives_, {job}, settings_.gpus).meets();
   }
 
   /// With the meetings of the ranks that are shown. Of a large job these are known once it has been played.
@@ -158,7 +234,10 @@ class RanksSimulation {
 
   /// Of the step, or the cycle, that `steps` has for the steady one.
   [[nodiscard]] Nanoseconds steady_of(const JobRequest& request, const Simulation& steps) const {
-    const Job job = simulate_job(ranks_.machine, request);
+    return steady_of(simulate_job(ranks_.machine, request), steps);
+  }
+
+  [[nodiscard]] static Nanoseconds steady_of(const Job& job, const Simulation& steps) {
     const std::vector<Nanoseconds>& ends = job.of(0).step_ends;
     if (steps.steady == 0 || steps.steady >= ends.size()) return {};
     const Nanoseconds cycle = ends[steps.steady] - ends[steps.steady - steps.cycle];
@@ -276,6 +355,29 @@ Result<std::optional<RankSimulation>> simulate_groups_that_meet(const Workload& 
   const Network& network = machine.network;
   if (settings.nodes <= 1 || (network.leaf_nodes == 0 && network.group_nodes == 0)) return std::nullopt;
   return RanksSimulation(workload, settings, machine, request).groups_that_meet(run);
+}
+
+Result<std::vector<Nanoseconds>> simulate_beside(const Workload& workload, const Settings& settings,
+                                                 const MachineProfile& machine, const SimulationRequest& request,
+                                                 const Differences& differences, const Simulation& alone,
+                                                 const OtherJob& other) {
+  if (machine.network.group_nodes > 0)
+    return fail(ErrorKind::usage, "of a dragonfly every two groups have one link that is the job's alone", "--beside",
+                "another job is looked at on a fat tree or rails");
+  if (!differences.slow_adapters.empty() || !differences.slow_links.empty())
+    return fail(ErrorKind::usage, "another job beside slow links is not simulated", "--beside",
+                "leave one of the two out");
+  // A step behind one that was held up may be shorter for it: the mean of some.
+  constexpr std::size_t kCycles = 4;
+  TrialSteps steps{alone.steady - alone.cycle, alone.steady};
+  SimulationRequest longer = request;
+  if (workload.recorded.empty()) {
+    steps = {alone.steady, alone.steady + kCycles * alone.cycle};
+    longer.steps.steps += static_cast<std::int32_t>(kCycles * alone.cycle);
+  }
+  const Nanoseconds end{alone.step_end[alone.steady].count * static_cast<std::int64_t>(steps.end + 1) /
+                        static_cast<std::int64_t>(alone.steady + 1)};
+  return RanksSimulation(workload, settings, machine, longer).beside(differences, steps, end, other);
 }
 
 Result<std::vector<Trial>> simulate_rank_trials(const Workload& workload, const Settings& settings,

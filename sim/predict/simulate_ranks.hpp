@@ -47,6 +47,23 @@ struct RankSimulation {
                                                                               const SimulationRequest& request,
                                                                               Run& run);
 
+/// Another job as the one beside it: adapted, with its host's factor.
+struct OtherJob {
+  const Workload& workload;
+  const Settings& settings;
+  double host_scale = 1;
+};
+/// The steps of this job beside `other`, by how much later that one begins, in the mean of some behind the steady one
+/// of `alone`, which it does where the other is not there. Empty where the two meet on no link. Fails (usage) on a
+/// dragonfly, whose links are taken for one job's, where links are slow, or memory of one of the jobs follows its GPUs,
+/// and where the other job's steps are so short that more than kMaxStepsBeside of them are done meanwhile.
+inline constexpr std::int32_t kMaxStepsBeside = 400;
+[[nodiscard]] Result<std::vector<Nanoseconds>> simulate_beside(const Workload& workload, const Settings& settings,
+                                                               const MachineProfile& machine,
+                                                               const SimulationRequest& request,
+                                                               const Differences& differences, const Simulation& alone,
+                                                               const OtherJob& other);
+
 /// The job's trials: the time from the begin to the end of `steps`. As simulate_ranks() otherwise; a job that runs out
 /// of memory, or in which a rank dies, has none (usage).
 [[nodiscard]] Result<std::vector<Trial>> simulate_rank_trials(const Workload& workload, const Settings& settings,

@@ -68,9 +68,9 @@ class JobSimulation {
     check();
     for (const CommunicatorOptions& options : request.programs[0]->communicators)
       job_.communicators.push_back(groups_of(options));
+    find_communicators();
     find_network(machine);
-    job_.classes =
-        rank_classes(request.ranks, job_.communicators, request.fold, network_ ? &network_->shared_links() : nullptr);
+    job_.classes = rank_classes(request.ranks, groups_, request.fold, network_ ? &network_->shared_links() : nullptr);
     if (network_) find_groups();
     if (request.short_ways)
       for (const HostProgram* program : request.programs) rates_.emplace_back(machine, program->table);
@@ -94,7 +94,7 @@ class JobSimulation {
       job_.ranks[i].step_ends = ranks_[i].step_ends();
       job_.ranks[i].idle_for_ranks = ranks_[i].idle_for_ranks();
       job_.ranks[i].awaited_in.resize(std::max(job_.ranks[i].awaited_in.size(), job_.ranks[i].step_ends.size()));
-      if (!left && !ranks_[i].finished()) job_.stuck.push_back(stuck(i));
+      if (!left && is_own(i) && !ranks_[i].finished()) job_.stuck.push_back(stuck(i));
     }
     return std::move(job_);
   }
@@ -107,17 +107,36 @@ class JobSimulation {
     } while (!seen_enough() && force_first());
   }
 
+  /// Of two jobs the one with fewer has more, of one rank each, in which nothing happens.
+  void find_communicators() {
+    for (const StridedGroups& own : job_.communicators) groups_.push_back({own, request_.own_ranks, {}});
+    if (!beside()) return;
+    const std::vector<CommunicatorOptions>& others = communicators_beside();
+    for (std::size_t c = 0; c < others.size(); ++c) {
+      if (c == groups_.size()) groups_.push_back({{}, request_.own_ranks, {}});
+      groups_[c].beside = groups_of(others[c]);
+    }
+  }
+
+  [[nodiscard]] bool beside() const { return request_.own_ranks < request_.ranks.size(); }
+  [[nodiscard]] const std::vector<CommunicatorOptions>& communicators_beside() const {
+    return request_.programs[request_.ranks[request_.own_ranks].program]->communicators;
+  }
+
   void find_network(const MachineProfile& machine) {
     if (request_.fabric.collectives == nullptr) return;
-    network_.emplace(machine, *request_.fabric.collectives, request_.programs[0]->communicators,
-                     static_cast<std::uint32_t>(request_.ranks.size()), request_.fabric.node_ranks);
+    const auto ranks = static_cast<std::uint32_t>(request_.ranks.size());
+    std::vector<JobOnNetwork> jobs{{request_.programs[0]->communicators, std::min(ranks, request_.own_ranks)}};
+    if (beside()) jobs.push_back({communicators_beside(), ranks - request_.own_ranks});
+    network_.emplace(machine, *request_.fabric.collectives, jobs, request_.fabric.node_ranks);
     job_.paced = network_->meets();
+    job_.jobs_meet = network_->jobs_meet();
     if (!job_.paced) network_.reset();
   }
 
   void find_groups() {
     members_.resize(job_.classes.groups.size());
-    for (std::uint32_t c = 0; c < job_.communicators.size(); ++c)
+    for (std::uint32_t c = 0; c < groups_.size(); ++c)
       for (const std::uint32_t first : network_->groups(c))
         members_[group_of(job_.classes.of_rank[first], {c})].push_back(first);
   }
@@ -201,9 +220,13 @@ class JobSimulation {
     return *request_.programs[request_.ranks[job_.classes.classes[rank].first].program];
   }
 
+  [[nodiscard]] bool is_own(std::uint32_t rank) const { return job_.classes.classes[rank].first < request_.own_ranks; }
+
   [[nodiscard]] bool seen_enough() const {
-    const auto ended = [&](const Rank& rank) { return rank.step_ends().size() > *request_.last_step; };
-    return request_.last_step && std::all_of(ranks_.begin(), ranks_.end(), ended);
+    if (!request_.last_step) return false;
+    for (std::uint32_t i = 0; i < ranks_.size(); ++i)
+      if (is_own(i) && ranks_[i].step_ends().size() <= *request_.last_step) return false;
+    return true;
   }
 
   /// Every rank that can go on, as far as it can alone: no rank's way depends on another one's until they meet.
@@ -224,8 +247,10 @@ class JobSimulation {
 
   void check() const {
     FORESHARD_CHECK(!request_.programs.empty() && !request_.ranks.empty(), "a job without ranks");
-    for (const HostProgram* program : request_.programs)
-      FORESHARD_CHECK(program->communicators.size() == request_.programs[0]->communicators.size(),
+    FORESHARD_CHECK(request_.own_ranks > 0 && (!beside() || request_.last_step), "a job beside one that has an end");
+    for (std::size_t i = 0; i < request_.ranks.size() && i < request_.own_ranks; ++i)
+      FORESHARD_CHECK(request_.programs[request_.ranks[i].program]->communicators.size() ==
+                          request_.programs[0]->communicators.size(),
                       "programs of one job have the same communicators");
   }
 
@@ -248,7 +273,7 @@ class JobSimulation {
 
   std::vector<MeetingTimes>& meetings_of(std::uint32_t rank, const Meeting& meeting) {
     MeetingScript& script = job_.ranks[rank].meetings;
-    script.resize(request_.programs[0]->communicators.size());
+    script.resize(groups_.size());
     return script[meeting.communicator.value];
   }
 
@@ -350,7 +375,7 @@ class JobSimulation {
 
   /// Of the groups of the class's ranks those ranks that have not begun the collective that it is at.
   [[nodiscard]] std::vector<std::uint32_t> absent_beside(std::uint32_t rank, CommunicatorId communicator) const {
-    const StridedGroups& groups = job_.communicators[communicator.value];
+    const JobGroups& groups = groups_[communicator.value];
     const std::uint32_t index = group_of(rank, communicator);
     const std::vector<std::uint32_t>& classes = job_.classes.groups[index].classes;
     const auto is_there = [&](std::uint32_t other) {
@@ -362,14 +387,16 @@ class JobSimulation {
       if (job_.classes.of_rank[i] == rank) first.insert(groups.first(i));
     std::vector<std::uint32_t> out;
     for (const std::uint32_t group : first)
-      for (std::uint32_t i = 0; i < groups.ranks && group + i * groups.stride < job_.classes.of_rank.size(); ++i)
-        if (const std::uint32_t other = group + i * groups.stride; !is_there(other)) out.push_back(other);
+      for (std::uint32_t i = 0; i < groups.own.ranks && group + i * groups.own.stride < job_.classes.of_rank.size();
+           ++i)
+        if (const std::uint32_t other = group + i * groups.own.stride; !is_there(other)) out.push_back(other);
     std::sort(out.begin(), out.end());
     return out;
   }
 
   const JobRequest& request_;
   Job job_;
+  std::vector<JobGroups> groups_;               // by communicator, of both jobs where there is one beside
   std::deque<RateTable> rates_;                 // by program
   std::deque<Rank> ranks_;                      // by class
   std::vector<Round> rounds_;                   // by group of classes

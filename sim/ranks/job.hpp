@@ -35,7 +35,10 @@ struct JobRequest {
   /// What ranks run: all of them with the same communicators, and the same collectives on each in the same order. They
   /// outlive the call.
   std::vector<const HostProgram*> programs;
-  std::vector<RankTraits> ranks;                  ///< by rank
+  std::vector<RankTraits> ranks;  ///< by rank
+  /// Ranks from this one on are another job's beside this one, on nodes of its own behind this one's: they run programs
+  /// with communicators of their own. Needs `last_step`, which is this job's.
+  std::uint32_t own_ranks = UINT32_MAX;
   double host_scale = 1;                          ///< multiplies every rank's host work; 0: hosts cost nothing
   bool fold = true;                               ///< false: every rank is simulated, for tests of the folding
   bool short_ways = true;                         ///< false: Engine's long way only, for tests of the short ones
@@ -83,7 +86,8 @@ struct Job {
   std::vector<JobRank> ranks;  ///< by class
   /// A schedule that cannot end: every class but those that did what they live to do; empty where it ended.
   std::vector<StuckRank> stuck;
-  bool paced = false;  ///< groups met on links: MeetingTimes::paces say how
+  bool paced = false;      ///< groups met on links: MeetingTimes::paces say how
+  bool jobs_meet = false;  ///< on some of those links groups of both jobs
 
   [[nodiscard]] const JobRank& of(std::uint32_t rank) const { return ranks[classes.of_rank[rank]]; }
 };

@@ -37,35 +37,41 @@ CollectiveRequest placed(const CommunicatorOptions& options, std::uint32_t first
 }  // namespace
 
 JobNetwork::JobNetwork(const MachineProfile& machine, const CollectiveCost& collectives,
-                       const std::vector<CommunicatorOptions>& communicators, std::uint32_t ranks,
-                       std::uint32_t node_ranks)
-    : machine_(machine), collectives_(collectives), ranks_(ranks), node_ranks_(node_ranks) {
+                       const std::vector<JobOnNetwork>& jobs, std::uint32_t node_ranks)
+    : machine_(machine), collectives_(collectives), ranks_(0), node_ranks_(node_ranks), own_ranks_(jobs[0].ranks) {
   const Network& network = machine.network;
-  if (ranks <= node_ranks || (network.leaf_nodes == 0 && network.group_nodes == 0)) return;
-  for (const CommunicatorOptions& options : communicators) communicators_.push_back(groups_of(options));
-  groups_.resize(communicators.size());
+  for (const JobOnNetwork& job : jobs) ranks_ += job.ranks;
+  if (ranks_ <= node_ranks || (network.leaf_nodes == 0 && network.group_nodes == 0)) return;
   std::vector<bool> adapters;
-  const std::uint32_t nodes = (ranks + node_ranks - 1) / node_ranks;
+  const std::uint32_t nodes = (ranks_ + node_ranks - 1) / node_ranks;
   for (const Fabric& fabric : fabrics_of(machine, nodes, node_ranks))
     for (const Link& link : fabric.links()) {
       capacity_.push_back(link.capacity);
       adapters.push_back(link.kind == Link::Kind::adapter_out || link.kind == Link::Kind::adapter_in);
     }
-  for (std::uint32_t c = 0; c < communicators.size(); ++c) add_groups(c, communicators[c]);
+  std::uint32_t begin = 0;
+  for (const JobOnNetwork& job : jobs) {
+    groups_.resize(std::max(groups_.size(), job.communicators.size()));
+    for (std::uint32_t c = 0; c < job.communicators.size(); ++c)
+      add_groups(c, job.communicators[c], begin, begin + job.ranks);
+    begin += job.ranks;
+  }
   keep_links_that_fill(adapters);
   if (!meets_) return;
   rates_.emplace(capacity_);
   share_links();
 }
 
-void JobNetwork::add_groups(std::uint32_t communicator, const CommunicatorOptions& options) {
+void JobNetwork::add_groups(std::uint32_t communicator, const CommunicatorOptions& options, std::uint32_t begin,
+                            std::uint32_t end) {
   const std::uint32_t nodes = (ranks_ + node_ranks_ - 1) / node_ranks_;
   const std::vector<Fabric> fabrics = fabrics_of(machine_, nodes, node_ranks_);
   const auto links = static_cast<std::uint32_t>(fabrics[0].links().size());
-  const StridedGroups& groups = communicators_[communicator];
-  for (std::uint32_t first = 0; first < ranks_; ++first) {
-    if (groups.first(first) != first) continue;
+  const StridedGroups groups = groups_of(options);
+  for (std::uint32_t first = begin; first < end; ++first) {
+    if (groups.first(first - begin) != first - begin) continue;
     OneGroup& group = groups_[communicator][first];
+    group.stride = groups.stride;
     const CollectiveRequest request = placed(options, first, node_ranks_);
     const Group shape = group_of(request);
     const Placement placement = placement_of(shape, node_ranks_);
@@ -73,7 +79,8 @@ void JobNetwork::add_groups(std::uint32_t communicator, const CommunicatorOption
     std::set<std::uint32_t> rails;
     for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(shape.per_node); ++i)
       rails.insert((first + i * groups.stride) % node_ranks_);
-    std::vector<double> kind{static_cast<double>(communicator), link_slowdown(machine_, request)};
+    std::vector<double> kind{static_cast<double>(communicator), static_cast<double>(begin),
+                             link_slowdown(machine_, request)};
     for (const NodePattern pattern : kPatterns) {
       const Traffic own = traffic(fabrics[0], placement, pattern);
       std::vector<LinkShare>& shares = group.shares.emplace_back();
@@ -89,6 +96,7 @@ void JobNetwork::add_groups(std::uint32_t communicator, const CommunicatorOption
 void JobNetwork::keep_links_that_fill(const std::vector<bool>& adapters) {
   std::vector<double> asked(capacity_.size());
   std::vector<std::uint32_t> groups(capacity_.size());
+  std::vector<std::uint32_t> own(capacity_.size());  // of those of the first job
   for (const auto& of_communicator : groups_)
     for (const auto& [first, group] : of_communicator) {
       std::map<std::uint32_t, double> most;
@@ -100,11 +108,15 @@ void JobNetwork::keep_links_that_fill(const std::vector<bool>& adapters) {
       for (const auto& [link, share] : most) {
         asked[link] += share;
         ++groups[link];
+        if (first < own_ranks_) ++own[link];
       }
     }
   const auto fills = [&](std::uint32_t link) { return asked[link] > capacity_[link] * kRounding; };
-  for (std::uint32_t link = 0; link < capacity_.size(); ++link)
-    meets_ |= !adapters[link] && groups[link] > 1 && fills(link);
+  for (std::uint32_t link = 0; link < capacity_.size(); ++link) {
+    if (adapters[link] || groups[link] < 2 || !fills(link)) continue;
+    meets_ = true;
+    jobs_meet_ |= own[link] > 0 && own[link] < groups[link];
+  }
   for (auto& of_communicator : groups_)
     for (auto& [first, group] : of_communicator)
       for (std::vector<LinkShare>& shares : group.shares)
@@ -181,7 +193,7 @@ bool JobNetwork::begin(std::uint32_t communicator, std::uint32_t first, const Co
   OneGroup& group = of(communicator, first);
   if (group.shares.empty()) return false;
   CollectiveRequest own = request;
-  own.rank_stride = communicators_[communicator].stride;
+  own.rank_stride = group.stride;
   Curve& curve = curve_of(group, first, own);
   if (!curve.flows) return false;
   group.curve = &curve;

@@ -27,13 +27,22 @@
 
 namespace foreshard::sim {
 
+/// A job's communicators and how many ranks it has.
+struct JobOnNetwork {
+  std::vector<CommunicatorOptions> communicators;
+  std::uint32_t ranks = 0;
+};
+
 class JobNetwork {
  public:
-  /// `machine` and `collectives` must outlive it. `node_ranks`: ranks of a node.
-  JobNetwork(const MachineProfile& machine, const CollectiveCost& collectives,
-             const std::vector<CommunicatorOptions>& communicators, std::uint32_t ranks, std::uint32_t node_ranks);
+  /// `machine` and `collectives` must outlive it. `jobs`: one, or two of which the second has the nodes behind the
+  /// first's; ranks are counted through, communicators in each from 0. `node_ranks`: ranks of a node.
+  JobNetwork(const MachineProfile& machine, const CollectiveCost& collectives, const std::vector<JobOnNetwork>& jobs,
+             std::uint32_t node_ranks);
 
   [[nodiscard]] bool meets() const { return meets_; }
+  /// On one of those links groups of two jobs.
+  [[nodiscard]] bool jobs_meet() const { return jobs_meet_; }
   /// What tells ranks apart by where their groups are.
   [[nodiscard]] const SharedLinks& shared_links() const { return shared_; }
   /// The lowest ranks of a communicator's groups.
@@ -63,12 +72,14 @@ class JobNetwork {
   };
   struct OneGroup {
     std::uint32_t kind = 0;
+    std::uint32_t stride = 1;                    ///< of its members
     std::vector<std::vector<LinkShare>> shares;  ///< by pattern; empty: it stays on its node
     std::optional<FlowRates::FlowId> flow;
     Curve* curve = nullptr;  ///< while it runs
   };
   [[nodiscard]] OneGroup& of(std::uint32_t communicator, std::uint32_t first);
-  void add_groups(std::uint32_t communicator, const CommunicatorOptions& options);
+  void add_groups(std::uint32_t communicator, const CommunicatorOptions& options, std::uint32_t begin,
+                  std::uint32_t end);
   void keep_links_that_fill(const std::vector<bool>& adapters);
   void share_links();
   Curve& curve_of(const OneGroup& group, std::uint32_t first, const CollectiveRequest& request);
@@ -79,7 +90,7 @@ class JobNetwork {
   const CollectiveCost& collectives_;
   std::uint32_t ranks_;
   std::uint32_t node_ranks_;
-  std::vector<StridedGroups> communicators_;
+  std::uint32_t own_ranks_ = 0;                            // of the first job
   std::vector<std::map<std::uint32_t, OneGroup>> groups_;  // by communicator, by lowest rank
   std::vector<double> capacity_;
   std::map<std::vector<double>, std::uint32_t> kinds_;
@@ -88,6 +99,7 @@ class JobNetwork {
   std::optional<FlowRates> rates_;
   SharedLinks shared_;
   bool meets_ = false;
+  bool jobs_meet_ = false;
 };
 
 }  // namespace foreshard::sim

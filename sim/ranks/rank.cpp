@@ -32,6 +32,7 @@ Rank::Rank(const MachineProfile& machine, const HostProgram& program, const Rank
                .rates = rates,
                .short_ways = rates != nullptr,
                .paced = paced}),
+      host_now_{traits.begin},
       end_(end_of_life(program, traits.dead_from)) {}
 
 HostStop Rank::host_stop() const {

@@ -19,7 +19,7 @@ std::uint32_t number(const std::vector<std::vector<std::uint32_t>>& keys, Colour
 }
 
 /// By rank: a number for the set of colours in its group of one communicator.
-Colours colour_sets(const Colours& colours, const StridedGroups& groups) {
+Colours colour_sets(const Colours& colours, const JobGroups& groups) {
   const auto ranks = static_cast<std::uint32_t>(colours.size());
   std::map<std::vector<std::uint32_t>, std::uint32_t> seen;
   Colours out(ranks);
@@ -29,8 +29,10 @@ Colours colour_sets(const Colours& colours, const StridedGroups& groups) {
       continue;
     }
     std::vector<std::uint32_t> set;
-    for (std::uint32_t i = 0; i < groups.ranks && rank + i * groups.stride < ranks; ++i)
-      set.push_back(colours[rank + i * groups.stride]);
+    const StridedGroups& of_job = groups.of(rank);
+    const std::uint32_t end = groups.end(rank, ranks);
+    for (std::uint32_t i = 0; i < of_job.ranks && rank + i * of_job.stride < end; ++i)
+      set.push_back(colours[rank + i * of_job.stride]);
     std::sort(set.begin(), set.end());
     set.erase(std::unique(set.begin(), set.end()), set.end());
     out[rank] = seen.try_emplace(std::move(set), static_cast<std::uint32_t>(seen.size())).first->second;
@@ -68,7 +70,7 @@ std::vector<Colours> colour_links(const SharedLinks& shared, const std::vector<C
   return out;
 }
 
-Colours coloured(const std::vector<RankTraits>& traits, const std::vector<StridedGroups>& communicators, bool fold,
+Colours coloured(const std::vector<RankTraits>& traits, const std::vector<JobGroups>& communicators, bool fold,
                  const SharedLinks* shared) {
   Colours colours(traits.size());
   std::vector<std::vector<std::uint32_t>> keys(traits.size());
@@ -79,7 +81,7 @@ Colours coloured(const std::vector<RankTraits>& traits, const std::vector<Stride
   for (;;) {
     for (std::uint32_t rank = 0; rank < traits.size(); ++rank) keys[rank] = {colours[rank]};
     std::vector<Colours> sets;
-    for (const StridedGroups& groups : communicators) sets.push_back(colour_sets(colours, groups));
+    for (const JobGroups& groups : communicators) sets.push_back(colour_sets(colours, groups));
     for (const Colours& of : sets)
       for (std::size_t rank = 0; rank < keys.size(); ++rank) keys[rank].push_back(of[rank]);
     if (shared != nullptr) {
@@ -96,8 +98,8 @@ Colours coloured(const std::vector<RankTraits>& traits, const std::vector<Stride
 
 }  // namespace
 
-RankClasses rank_classes(const std::vector<RankTraits>& traits, const std::vector<StridedGroups>& communicators,
-                         bool fold, const SharedLinks* shared) {
+RankClasses rank_classes(const std::vector<RankTraits>& traits, const std::vector<JobGroups>& communicators, bool fold,
+                         const SharedLinks* shared) {
   RankClasses out;
   out.of_rank = coloured(traits, communicators, fold, shared);
   for (std::uint32_t rank = 0; rank < traits.size(); ++rank) {

@@ -49,7 +49,7 @@ struct SharedLinks {
 
 /// `fold` false: every rank is a class of its own. `shared`: null where groups do not meet.
 [[nodiscard]] RankClasses rank_classes(const std::vector<RankTraits>& traits,
-                                       const std::vector<StridedGroups>& communicators, bool fold = true,
+                                       const std::vector<JobGroups>& communicators, bool fold = true,
                                        const SharedLinks* shared = nullptr);
 
 }  // namespace foreshard::sim

@@ -18,6 +18,7 @@ struct RankTraits {
   double host = 1;            ///< host work
   std::uint64_t draws = 0;    ///< of a job with jitter: whose draws it has; with equal ones chance does the same
   std::uint32_t dead_from = kNeverDies;  ///< its host stops behind the last kernel of the step before this one
+  std::int64_t begin = 0;                ///< ns: its host begins so much later than the first
   auto operator<=>(const RankTraits&) const = default;
 };
 

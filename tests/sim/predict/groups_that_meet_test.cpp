@@ -147,4 +147,59 @@ TEST_CASE("of accumulated microbatches too the step is the job's, and a free hos
   CHECK(p.gpu_step_ms > 0.5 * p.step_ms);
 }
 
+TEST_CASE("another job costs what it takes of links that both use, and nothing where there are none") {
+  // Nodes 4 and 5 of this job and 6 and 7 of the other one are in one leaf.
+  WiredPlan plan = plan_on({.leaf = 4, .over = 4}, 6, 1);
+  const double alone = plan.predict().step_ms;
+  Settings other = plan.request.settings;
+  plan.request.beside = BesideRequest{&plan.workload, other};
+  const Prediction p = plan.predict();
+  CHECK(p.step_ms == alone);  // the plan is of this job alone
+  REQUIRE(p.beside);
+  CHECK(p.beside->meets);
+  CHECK(p.beside->steps_ms.size() == 8);
+  CHECK(p.beside->least_ms <= p.beside->median_ms);
+  CHECK(p.beside->median_ms <= p.beside->most_ms);
+  CHECK(p.beside->median_ms > 1.02 * alone);
+  // Both jobs' rings go in and out of that leaf, whose uplinks are half as much as one of them asks for: at most twice.
+  CHECK(p.beside->most_ms < 2.05 * alone);
+  plan.request.threads = 3;
+  CHECK(plan.predict().beside->steps_ms == p.beside->steps_ms);
+
+  WiredPlan aligned = plan_on({.leaf = 4, .over = 4}, 8, 1);
+  aligned.request.beside = BesideRequest{&aligned.workload, other};
+  const Prediction apart = aligned.predict();
+  REQUIRE(apart.beside);
+  CHECK_FALSE(apart.beside->meets);
+  CHECK(apart.beside->steps_ms.empty());
+}
+
+TEST_CASE("the other job is told with the step of its own plan") {
+  WiredPlan plan = plan_on({.leaf = 4, .over = 4}, 6, 1);
+  WiredPlan other = plan_on({.leaf = 4, .over = 4}, 4, 2);
+  plan.request.beside = BesideRequest{&other.workload, other.request.settings};
+  const Prediction p = plan.predict();
+  REQUIRE(p.beside);
+  other.request.host_scale.reset();
+  CHECK(p.beside->other_step_ms == other.predict().step_ms);
+  CHECK(p.beside->nodes == 4);
+  CHECK(p.beside->replicate == 2);
+}
+
+TEST_CASE("another job is refused where links or memory are not known beside it") {
+  const auto refused = [](WiredPlan plan) {
+    plan.request.beside = BesideRequest{&plan.workload, plan.request.settings};
+    return sim::predict(plan.workload, plan.machine, plan.request);
+  };
+  const auto dragonfly = refused(plan_on({.over = 2, .group = 2}, 6, 1));
+  REQUIRE_FALSE(dragonfly);
+  CHECK(dragonfly.error().kind == ErrorKind::usage);
+  WiredPlan slow = plan_on({.leaf = 4, .over = 4}, 6, 1);
+  slow.request.differences.slow_adapters = {{.node = 1, .adapter = 0, .slowdown = 4}};
+  CHECK_FALSE(refused(slow));
+  WiredPlan recorded = plan_on({.leaf = 4, .over = 4}, 6, 1);
+  recorded.request.settings.release = Release::record_stream;
+  CHECK_FALSE(refused(recorded));
+}
+
 }  // namespace foreshard::sim

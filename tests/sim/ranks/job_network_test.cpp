@@ -101,7 +101,7 @@ TEST_CASE("a group alone takes its price alone, all groups of a dimension theirs
     const MachineProfile machine = on_leaves(leaf, over, dragonfly);
     const ModelledCollectives prices(machine);
     const std::vector<CommunicatorOptions> mesh_of = hybrid_mesh(nodes, shard);
-    JobNetwork network(machine, prices, mesh_of, nodes * kNodeGpus, kNodeGpus);
+    JobNetwork network(machine, prices, {{mesh_of, nodes * kNodeGpus}}, kNodeGpus);
     REQUIRE(network.meets());
     for (std::uint32_t c = 0; c < mesh_of.size(); ++c)
       for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
@@ -137,7 +137,7 @@ TEST_CASE("groups of two dimensions share a leaf's uplinks while both run") {
   const MachineProfile machine = on_leaves(4, 4);
   const ModelledCollectives prices(machine);
   const std::vector<CommunicatorOptions> mesh_of = hybrid_mesh(16, 8);
-  JobNetwork network(machine, prices, mesh_of, 32, kNodeGpus);
+  JobNetwork network(machine, prices, {{mesh_of, 32}}, kNodeGpus);
   REQUIRE(network.meets());
   const CollectiveRequest scatter = request_of(mesh_of[0], CollectiveKind::reduce_scatter, Bytes{1} << 28);
   const CollectiveRequest reduce = request_of(mesh_of[1], CollectiveKind::all_reduce, Bytes{1} << 28);
@@ -156,13 +156,13 @@ TEST_CASE("groups of two dimensions share a leaf's uplinks while both run") {
 TEST_CASE("jobs without a shared link behind the adapters have no network") {
   const MachineProfile flat = *builtin_profile("h100");
   const ModelledCollectives of_flat(flat);
-  CHECK_FALSE(JobNetwork(flat, of_flat, hybrid_mesh(16, 4), 32, kNodeGpus).meets());
+  CHECK_FALSE(JobNetwork(flat, of_flat, {{hybrid_mesh(16, 4), 32}}, kNodeGpus).meets());
   const MachineProfile wide = on_leaves(4, 1);
   const ModelledCollectives of_wide(wide);
-  CHECK_FALSE(JobNetwork(wide, of_wide, hybrid_mesh(16, 4), 32, kNodeGpus).meets());
+  CHECK_FALSE(JobNetwork(wide, of_wide, {{hybrid_mesh(16, 4), 32}}, kNodeGpus).meets());
   const MachineProfile narrow = on_leaves(4, 4);
   const ModelledCollectives of_narrow(narrow);
-  CHECK_FALSE(JobNetwork(narrow, of_narrow, {hybrid_mesh(16, 16)[0]}, 32, kNodeGpus).meets());  // one group
+  CHECK_FALSE(JobNetwork(narrow, of_narrow, {{{hybrid_mesh(16, 16)[0]}, 32}}, kNodeGpus).meets());  // one group
 }
 
 TEST_CASE(
@@ -217,6 +217,50 @@ TEST_CASE("on a fabric too folding changes nothing, and a rank's meetings give i
       CHECK(again->step_end == folded.of(0).step_ends);
     }
   }
+}
+
+TEST_CASE("two jobs on one fabric: folding changes nothing, and the first goes on as if alone where they do not meet") {
+  const auto play = [](const OnFabric& on, const OnFabric& other, std::int64_t begin, bool fold, bool beside) {
+    const ModelledCollectives prices(on.machine);
+    JobRequest request;
+    request.programs = {&on.program};
+    request.ranks.resize(on.workload.settings.world());
+    request.host_scale = 0.1;
+    request.fold = fold;
+    request.last_step = 1;
+    request.fabric = {&prices, kNodeGpus};
+    if (beside) {
+      request.own_ranks = on.workload.settings.world();
+      request.programs.push_back(&other.program);
+      RankTraits traits;
+      traits.program = 1;
+      traits.begin = begin;
+      request.ranks.insert(request.ranks.end(), other.workload.settings.world(), traits);
+    }
+    return simulate_job(on.machine, request);
+  };
+  // Leaves of three: the second job begins in the middle of one.
+  for (const std::uint32_t replicate : {1U, 2U, 4U}) {
+    const OnFabric on = play_on_leaves(3, 3, replicate), other = play_on_leaves(3, 3, 2);
+    const Job alone = play(on, other, 0, true, false);
+    for (const std::int64_t begin : {std::int64_t{0}, std::int64_t{1'234'567}}) {
+      const Job folded = play(on, other, begin, true, true), all = play(on, other, begin, false, true);
+      CAPTURE(replicate, begin, folded.classes.classes.size());
+      CHECK(folded.jobs_meet);
+      CHECK(all.classes.classes.size() == 32);
+      for (std::uint32_t rank = 0; rank < 32; ++rank) {
+        const std::size_t steps = std::min(folded.of(rank).step_ends.size(), all.of(rank).step_ends.size());
+        CHECK(std::equal(all.of(rank).step_ends.begin(), all.of(rank).step_ends.begin() + steps,
+                         folded.of(rank).step_ends.begin()));
+        if (rank < 16) CHECK(folded.of(rank).step_ends.size() >= 2);
+      }
+      CHECK(folded.of(0).step_ends[1] > alone.of(0).step_ends[1]);
+    }
+  }
+  const OnFabric on = play_on_leaves(4, 4, 2), other = play_on_leaves(4, 4, 4);
+  const Job apart = play(on, other, 0, true, true);
+  CHECK_FALSE(apart.jobs_meet);
+  CHECK(apart.of(0).step_ends[1] == play(on, other, 0, true, false).of(0).step_ends[1]);
 }
 
 }  // namespace foreshard::sim
