@@ -17,8 +17,7 @@ Block* CachingAllocator::Impl::adopt_pages(const SnapshotSegment& segment, Strea
       it != home.unmapped.end() ? it->block : add_range_block(add_range(segment.address, page_size(*home.pool)), home);
   FORESHARD_CHECK(contains(block), "an adopted expandable segment fits into its virtual range");
   const auto cut_off = [&](Address address, Bytes size, Block* before, Block* after) {
-    Block* piece = blocks.make(&home, address, size);
-    piece->range = block->range;
+    Block* piece = blocks.make_piece(*block, address, size);
     piece->mapped = false;
     splice(piece, before, after);
     insert_unmapped(piece);
@@ -38,6 +37,7 @@ std::vector<BlockHandle> CachingAllocator::Impl::adopt_segment(const SnapshotSeg
   StreamBlocks& home = pool.of(StreamId{static_cast<std::uint32_t>(segment.stream)});
   Block* rest =
       segment.is_expandable ? adopt_pages(segment, home) : blocks.make(&home, segment.address, segment.total_size);
+  if (!segment.is_expandable) rest->counter = next_counter();  // a snapshot does not say which came first
   total_reserved += segment.total_size;
   if (pool.owner) ++pool.owner->malloc_count;
   if (!segment.is_expandable) raise(&StatisticGroup::segment, pool, 1);
@@ -55,8 +55,7 @@ std::vector<BlockHandle> CachingAllocator::Impl::adopt_segment(const SnapshotSeg
   const auto take_front = [&](Address end, Bytes requested) {
     Block* piece = rest;
     if (end < rest->address + rest->size) {
-      piece = blocks.make(&home, rest->address, end - rest->address);
-      piece->range = rest->range;
+      piece = blocks.make_piece(*rest, rest->address, end - rest->address);
       splice(piece, rest->prev, rest);
       rest->address = end;
       rest->size -= piece->size;

@@ -33,7 +33,7 @@ tl::expected<BlockHandle, OutOfMemory> CachingAllocator::Impl::malloc(Bytes size
 // 3.3. The search ends at the first candidate: an oversize one is refused, not skipped.
 Block* CachingAllocator::Impl::find_free_block(const Request& request) const {
   const auto& free = request.home->free;
-  auto it = free.lower_bound({request.rounded, 0, nullptr});
+  auto it = free.lower_bound({request.rounded, 0, 0, nullptr});
   if (it == free.end()) return nullptr;
   if (it->block->range) {
     if (request.expandable) {
@@ -125,7 +125,9 @@ Block* CachingAllocator::Impl::alloc_segment(const Request& request) {
   if (request.segment >= config.max_split_size) statistics.oversize_segments.increase(1);
   ++statistics.num_device_alloc;
   trace(AllocatorAction::segment_alloc, *address, request.segment, request.home->stream);
-  return blocks.make(request.home, *address, request.segment);
+  Block* block = blocks.make(request.home, *address, request.segment);
+  block->counter = next_counter();
+  return block;
 }
 
 // 2.4. Only what exceeds 1 MiB is worth splitting off in the large pool (kSmallSize, strict).
@@ -144,8 +146,7 @@ BlockHandle CachingAllocator::Impl::hand_out(Block* block, const Request& reques
   const bool was_split = block->split();
   if (should_split(*block, request)) {
     Block* rest = block;
-    block = blocks.make(rest->home, rest->address, request.rounded);
-    block->range = rest->range;
+    block = blocks.make_piece(*rest, rest->address, request.rounded);
     splice(block, rest->prev, rest);
     rest->address += request.rounded;
     rest->size -= request.rounded;

@@ -5,25 +5,26 @@
 #include <optional>
 
 #include "core/settings/pytorch_version.hpp"
+#include "core/settings/version_rules.hpp"
 
 namespace foreshard {
 
 Result<AllocatorRules> allocator_rules(std::string_view pytorch) {
   const std::optional<int> minor = pytorch_minor(pytorch);
-  if (!minor || *minor < kAllocatorVersions.oldest || *minor > kAllocatorVersions.newest)
+  const bool known = minor && *minor >= kAllocatorVersions.oldest && *minor <= kAllocatorVersions.newest;
+  if (!known && pytorch.substr(0, pytorch.find('~')) != kMainPyTorch)
     return fail(ErrorKind::usage, fmt::format("PyTorch version \"{}\" is not known to the caching allocator", pytorch),
                 {},
-                fmt::format("use 2.{} to 2.{}; {} is the one checked against recordings", kAllocatorVersions.oldest,
-                            kAllocatorVersions.newest, kCheckedPyTorch));
+                fmt::format("use 2.{} to 2.{} or {}; {} is the one checked against recordings",
+                            kAllocatorVersions.oldest, kAllocatorVersions.newest, kMainPyTorch, kCheckedPyTorch));
   AllocatorRules rules;
-  if (*minor < 10) {
-    rules.expandable_in_private_pools = *minor >= 5;  // read in 2.4.0 (absent) and 2.11 (present); between: assumed
-    rules.split_by_request = *minor >= 5;
-    rules.use_on_oom = *minor >= 5;
-    rules.shared_parser = false;
-  }
-  rules.preemptive_oom = *minor >= 12;
-  rules.routing_blocks_release = *minor < 13;
+  rules.expandable_in_private_pools = holds(RuleId::expandable_private_pools, pytorch);
+  rules.split_by_request = holds(RuleId::split_by_request, pytorch);
+  rules.use_on_oom = holds(RuleId::use_on_oom, pytorch);
+  rules.shared_parser = holds(RuleId::shared_parser, pytorch);
+  rules.preemptive_oom = holds(RuleId::preemptive_oom, pytorch);
+  rules.routing_blocks_release = !holds(RuleId::capture_alone_suspends, pytorch);
+  rules.ties_by_creation = holds(RuleId::ties_by_creation, pytorch);
   return rules;
 }
 

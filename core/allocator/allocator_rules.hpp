@@ -1,5 +1,6 @@
 // What differs between PyTorch versions in the caching allocator's behaviour (caching allocator 8).
-// One plain value: the allocator asks it, never a version number.
+// One plain value, made of core/settings/version_rules.hpp, which has each rule's source: the allocator asks it, never
+// a version number.
 #pragma once
 
 #include <string_view>
@@ -21,6 +22,9 @@ struct AllocatorRules {
   bool routing_blocks_release = true;
   /// throw_on_cudamalloc_oom exists (2.12 and later).
   bool preemptive_oom = false;
+  /// Of free blocks of one size that of the segment made first is taken (2.13 and later); before, the one with the
+  /// lowest address. Segments that were adopted count as made in the order of adoption.
+  bool ties_by_creation = false;
   /// large_segment_size_mb, max_non_split_rounding_mb and per_process_memory_fraction exist (2.10 and later).
   bool shared_parser = true;
 

@@ -107,6 +107,9 @@ struct CachingAllocator::Impl {
   // snapshot.cpp
   [[nodiscard]] std::vector<SnapshotSegment> snapshot();
 
+  /// Block::counter of a segment that is made now.
+  std::uint64_t next_counter() { return config.rules.ties_by_creation ? ++segments_made : 0; }
+
   // caching_allocator.cpp
   BlockPool& pool_of(PoolId pool, bool small);
   PrivatePool& private_pool(PoolId pool);
@@ -134,6 +137,7 @@ struct CachingAllocator::Impl {
   Bytes allowed = 0;         ///< 2.6; meaningful if `limited`
   bool limited = false;      ///< a memory fraction < 1 is set
   Bytes total_reserved = 0;  ///< of all pools
+  std::uint64_t segments_made = 0;
   allocator_detail::NodeStore nodes;
   allocator_detail::BlockStore blocks;
   BlockPool small_pool;

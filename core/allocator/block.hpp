@@ -33,8 +33,10 @@ struct Block {
   StreamBlocks* home = nullptr;      ///< its stream's sets in its pool
   ExpandableRange* range = nullptr;  ///< null: a cudaMalloc segment
   FreeSet::iterator place;           ///< valid while in a set of `home`
-  std::uint64_t gc_base = 0;         ///< the pool's call count when it became free (3.5)
-  std::vector<StreamId> uses;        ///< other streams that use it, ascending
+  /// Rank of its segment in order of creation, which splits inherit; 0 under rules that do not order by it.
+  std::uint64_t counter = 0;
+  std::uint64_t gc_base = 0;   ///< the pool's call count when it became free (3.5)
+  std::vector<StreamId> uses;  ///< other streams that use it, ascending
   std::uint32_t event_count = 0;
   std::uint32_t index = 0;  ///< its place in the store; the public handle
   bool allocated = false;
@@ -59,11 +61,19 @@ class BlockStore {
     block->prev = block->next = nullptr;
     block->home = home;
     block->range = nullptr;
+    block->counter = 0;
     block->uses.clear();
     block->event_count = 0;
     block->allocated = false;
     block->mapped = true;
     block->in_store = true;
+    return block;
+  }
+  /// A piece of `parent`'s segment: same stream, pool, range and counter. It is in no list yet.
+  Block* make_piece(const Block& parent, Address address, Bytes size) {
+    Block* block = make(parent.home, address, size);
+    block->range = parent.range;
+    block->counter = parent.counter;
     return block;
   }
   void drop(Block* block) {

@@ -19,6 +19,7 @@ ExpandableRange* CachingAllocator::Impl::add_range(Address base, Bytes page) {
 Block* CachingAllocator::Impl::add_range_block(ExpandableRange* range, StreamBlocks& home) {
   Block* block = blocks.make(&home, range->base, range->size);
   block->range = range;
+  block->counter = next_counter();
   block->mapped = false;
   insert_unmapped(block);
   return block;
@@ -73,8 +74,7 @@ bool CachingAllocator::Impl::map_block(Block* block, Bytes wanted) {
   erase_from_set(block);
   block->mapped = true;
   if (mapped < block->size) {
-    Block* rest = blocks.make(block->home, first + mapped, block->size - mapped);
-    rest->range = block->range;
+    Block* rest = blocks.make_piece(*block, first + mapped, block->size - mapped);
     rest->mapped = false;
     splice(rest, block, block->next);
     insert_unmapped(rest);
@@ -98,8 +98,7 @@ void CachingAllocator::Impl::unmap_block(Block* block) {
   const Address last = range.base + (end - range.base) / range.page * range.page;
   if (last <= first) return;
   const auto cut_off = [&](Address address, Bytes size, Block* before, Block* after) {
-    Block* piece = blocks.make(block->home, address, size);
-    piece->range = block->range;
+    Block* piece = blocks.make_piece(*block, address, size);
     splice(piece, before, after);
     insert_free(piece);
   };

@@ -1,12 +1,14 @@
-// The ordered sets of free blocks, by (size, address), with nodes from a recycling store.
+// The ordered sets of free blocks, by (size, counter, address), with nodes from a recycling store.
 //
-// Internal to core/allocator. PyTorch's `blocks` set is ordered by (stream, size, address); here each
-// stream of a pool has a set of its own, and the streams are kept in order (block_pool.hpp), which is the
-// same order. The `unmapped` set is ordered by (stream, address): size 0 in every key (caching allocator 1.3).
+// Internal to core/allocator. PyTorch's `blocks` set is ordered by (stream, size, address), from 2.13 on by (stream,
+// size, segment's counter, address): AllocatorRules::ties_by_creation. Here each stream of a pool has a set of its
+// own, and the streams are kept in order (block_pool.hpp), which is the same order. The `unmapped` set is ordered by
+// (stream, address): size and counter 0 in every key (caching allocator 1.3).
 #pragma once
 
 #include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <vector>
@@ -19,13 +21,15 @@ struct Block;
 
 struct FreeKey {
   Bytes size = 0;
+  std::uint64_t counter = 0;  ///< Block::counter
   Address address = 0;
   Block* block = nullptr;
 };
 
 struct FreeKeyOrder {
   bool operator()(const FreeKey& a, const FreeKey& b) const {
-    return a.size != b.size ? a.size < b.size : a.address < b.address;
+    if (a.size != b.size) return a.size < b.size;
+    return a.counter != b.counter ? a.counter < b.counter : a.address < b.address;
   }
 };
 

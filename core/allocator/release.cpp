@@ -39,7 +39,7 @@ CachingAllocator::Impl::Release CachingAllocator::Impl::available_cached_blocks(
   // An oversize block is never split by malloc (2.4); one that was adopted in pieces stays.
   const auto stays = [](const Block* block) { return block->range || block->split(); };
   const auto is_gone = [&](Block* block) { return std::binary_search(gone.begin(), gone.end(), block, std::less<>()); };
-  auto it = free.lower_bound({wanted, 0, nullptr});
+  auto it = free.lower_bound({wanted, 0, 0, nullptr});
   while (it != free.end() && is_gone(it->block)) ++it;
   if (it != free.end() && !stays(it->block)) return {{it->block}, true};
   Bytes released = 0;

@@ -245,6 +245,8 @@ class Writer {
   }
 
   void reduce_scatter_group() {
+    if (s_.reduce_scatter_max_input_buffers > 1)
+      line("model.set_reduce_scatter_max_input_buffers({})  # PyTorch 2.13", s_.reduce_scatter_max_input_buffers);
     if (!s_.separate_reduce_scatter_group) return;
     line(
         "model.set_separate_reduce_scatter_group(True)  # PyTorch 2.13; in 2.11 set_custom_reduce_scatter() with a "

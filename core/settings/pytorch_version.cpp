@@ -7,6 +7,8 @@
 namespace foreshard {
 
 std::optional<int> pytorch_minor(std::string_view version) {
+  version = version.substr(0, version.find('~'));
+  if (version == kMainPyTorch) return kMainMinor;
   if (!version.starts_with("2.")) return std::nullopt;
   version.remove_prefix(2);
   int minor = 0;
@@ -17,7 +19,7 @@ std::optional<int> pytorch_minor(std::string_view version) {
 }
 
 std::optional<std::string_view> known_pytorch_version(std::string_view version) {
-  std::string_view minor = version.substr(0, version.find('+'));
+  std::string_view minor = version.substr(0, version.find_first_of("+~"));
   if (const std::size_t dot = minor.find('.'); dot != std::string_view::npos)
     minor = minor.substr(0, minor.find('.', dot + 1));
   const auto* const found = std::find(kKnownPyTorch.begin(), kKnownPyTorch.end(), minor);

@@ -91,6 +91,9 @@ struct Settings {
   /// FSDPModule.set_separate_reduce_scatter_group(True) (PyTorch 2.13): reduce-scatters have a communicator of their
   /// own and no longer queue behind all-gathers.
   bool separate_reduce_scatter_group = false;
+  /// FSDPModule.set_reduce_scatter_max_input_buffers (PyTorch 2.13): reduce-scatter inputs in flight at most; before
+  /// the next one is made, the compute stream waits for the oldest.
+  std::uint32_t reduce_scatter_max_input_buffers = 1;
   std::uint32_t units_per_group = 1;  ///< blocks given to fully_shard together
   /// fully_shard(embedding) and fully_shard([norm, head]) before the root: first and last of the units, of which the
   /// last stays gathered after forward unless `reshard_of_unit` names it (torchtitan wraps its models so).

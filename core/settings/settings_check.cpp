@@ -1,6 +1,8 @@
 #include <fmt/core.h>
 
+#include "core/device/transport_traits.hpp"
 #include "core/settings/settings_table.hpp"
+#include "core/settings/version_rules.hpp"
 
 namespace foreshard {
 namespace {
@@ -20,17 +22,33 @@ Result<void> check_reshard(const Settings& settings, const std::string& key, con
 }
 
 Result<void> check_positive(const Settings& settings) {
-  const std::pair<const char*, std::uint32_t> counted[] = {{"gpus", settings.gpus},
-                                                           {"nodes", settings.nodes},
-                                                           {"replicate", settings.replicate},
-                                                           {"tensor_parallel", settings.tensor_parallel},
-                                                           {"units_per_group", settings.units_per_group},
-                                                           {"accumulate", settings.accumulate},
-                                                           {"checkpoint_share", settings.checkpoint_share},
-                                                           {"batch", settings.batch.value_or(1)},
-                                                           {"seq", settings.seq.value_or(1)}};
+  const std::pair<const char*, std::uint32_t> counted[] = {
+      {"gpus", settings.gpus},
+      {"nodes", settings.nodes},
+      {"replicate", settings.replicate},
+      {"tensor_parallel", settings.tensor_parallel},
+      {"units_per_group", settings.units_per_group},
+      {"reduce_scatter_max_input_buffers", settings.reduce_scatter_max_input_buffers},
+      {"accumulate", settings.accumulate},
+      {"checkpoint_share", settings.checkpoint_share},
+      {"batch", settings.batch.value_or(1)},
+      {"seq", settings.seq.value_or(1)}};
   for (const auto& [key, value] : counted)
     if (value == 0) return contradiction(fmt::format("{} is 0", key), "it must be at least 1");
+  return {};
+}
+
+/// FSDPModule.set_reduce_scatter_max_input_buffers and what FSDPParamGroup.lazy_init refuses with it.
+Result<void> check_reduce_inputs(const Settings& settings) {
+  if (settings.reduce_scatter_max_input_buffers == 1) return {};
+  const VersionRule& rule = version_rule(RuleId::reduce_input_cap);
+  if (!holds(rule.id, settings.pytorch))
+    return contradiction(fmt::format("reduce_scatter_max_input_buffers {} is a call that PyTorch {} does not have",
+                                     settings.reduce_scatter_max_input_buffers, settings.pytorch),
+                         fmt::format("plan with --pytorch 2.{} or later", rule.since));
+  if (memory_of(settings.reduce_scatter) == MemoryKind::symmetric)
+    return contradiction("reduce_scatter_max_input_buffers of more than 1 is refused in symmetric memory",
+                         "FSDP2 keeps one symmetric buffer a group: leave it at 1, or reduce-scatter by nccl");
   return {};
 }
 
@@ -62,7 +80,8 @@ Result<void> check(const Settings& settings) {
   for (const auto& [unit, reshard] : settings.reshard_of_unit)
     if (auto ok = check_reshard(settings, "reshard_of_unit " + unit, reshard); !ok) return ok;
   Settings scratch;
-  return set_setting(scratch, "pytorch", settings.pytorch);
+  if (auto ok = set_setting(scratch, "pytorch", settings.pytorch); !ok) return ok;
+  return check_reduce_inputs(settings);
 }
 
 std::vector<std::string> warnings(const Settings& settings) {

@@ -12,6 +12,7 @@
 #include "core/base/units.hpp"
 #include "core/device/transport_traits.hpp"
 #include "core/settings/pytorch_version.hpp"
+#include "core/settings/version_rules.hpp"
 
 namespace foreshard {
 namespace {
@@ -274,7 +275,7 @@ std::string get_prefetch_lists(const Settings& settings) {
   return json_text(object);
 }
 
-/// "2.11.0+cu130" and "2.11" are the same rules.
+/// "2.11.0+cu130" and "2.11" are the same rules; "2.13~RULE" is 2.13 without one.
 Result<void> set_pytorch(Settings& settings, const SettingOption& /*setting*/, std::string_view value) {
   const auto version = known_pytorch_version(value);
   if (!version) {
@@ -283,7 +284,17 @@ Result<void> set_pytorch(Settings& settings, const SettingOption& /*setting*/, s
                 fmt::format("supported: {}{}", fmt::join(kKnownPyTorch, ", "),
                             near ? fmt::format("; the nearest is {}", *near) : std::string()));
   }
-  settings.pytorch = std::string(*version);
+  std::string wanted(*version);
+  for (std::size_t at = value.find('~'); at != std::string_view::npos;) {
+    value.remove_prefix(at + 1);
+    at = value.find('~');
+    const VersionRule* rule = find_rule(value.substr(0, at));
+    if (rule == nullptr)
+      return fail(ErrorKind::usage, fmt::format("no rule is called '{}'", value.substr(0, at)), {},
+                  "`foreshard rules` lists them");
+    wanted = without_rule(wanted, *rule);
+  }
+  settings.pytorch = std::move(wanted);
   return {};
 }
 
@@ -355,6 +366,12 @@ constexpr std::array kRows{
          "set_separate_reduce_scatter_group(True), PyTorch 2.13: reduce-scatters do not queue behind all-gathers",
          Form::flag, kBooleans},
         FORESHARD_MEMBER(flag, separate_reduce_scatter_group)},
+    Row{{"reduce_scatter_max_input_buffers",
+         "N",
+         "set_reduce_scatter_max_input_buffers(N), PyTorch 2.13: reduce-scatter inputs in flight at most",
+         Form::count,
+         {}},
+        FORESHARD_MEMBER(count, reduce_scatter_max_input_buffers)},
     Row{{"units_per_group", "N", "blocks given to fully_shard together", Form::count, {}},
         FORESHARD_MEMBER(count, units_per_group)},
     Row{{"fully_shard_embedding_and_head", "true|false",

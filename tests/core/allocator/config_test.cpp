@@ -74,8 +74,12 @@ TEST_CASE("the rules follow the version") {
   CHECK_FALSE(old.expandable_in_private_pools);
   CHECK_FALSE(old.use_on_oom);
   CHECK(allocator_rules("2.12").value().preemptive_oom);
+  CHECK(allocator_rules("2.12").value().routing_blocks_release);
+  CHECK_FALSE(allocator_rules("2.12").value().ties_by_creation);
   CHECK_FALSE(allocator_rules("2.13").value().routing_blocks_release);
-  for (const std::string_view wrong : {"1.13", "2", "2.", "2.x", "2.99", "3.0", "2.11x"})
+  CHECK(allocator_rules("2.13").value().ties_by_creation);
+  CHECK(allocator_rules("main").value() == allocator_rules("2.14").value());
+  for (const std::string_view wrong : {"1.13", "2", "2.", "2.x", "2.15", "2.99", "3.0", "Main", "2.11x"})
     CHECK_FALSE(allocator_rules(wrong).has_value());
   CHECK(error_of("large_segment_size_mb:64", "2.4").kind == ErrorKind::usage);
   CHECK(error_of("throw_on_cudamalloc_oom:True", "2.11").kind == ErrorKind::usage);

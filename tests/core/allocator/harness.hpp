@@ -13,17 +13,20 @@
 
 namespace foreshard::test {
 
-/// Addresses ascend from 2^40 in steps of the size; freed ranges are not used again.
+/// Where the next segment lies.
+enum class Addresses : std::uint8_t { ascending, descending };
+
+/// Addresses ascend from 2^40 in steps of the size, or descend; freed ranges are not used again.
 class CountedMemory : public DeviceMemory {
  public:
-  explicit CountedMemory(Bytes total = 80 * kGiB) : total_(total) {}
+  explicit CountedMemory(Bytes total = 80 * kGiB, Addresses addresses = Addresses::ascending)
+      : total_(total), addresses_(addresses) {}
 
   std::optional<Address> allocate(MemoryKind kind, Bytes size) override {
     if (used_ + size > total_) return std::nullopt;
     kinds.push_back(kind);
     used_ += size;
-    const Address address = next_;
-    next_ += size;
+    const Address address = next(size);
     sizes_[address] = size;
     return address;
   }
@@ -32,10 +35,8 @@ class CountedMemory : public DeviceMemory {
     sizes_.erase(address);
   }
   std::optional<Address> reserve(Bytes size) override {
-    const Address address = next_;
-    next_ += size;
     ++ranges;
-    return address;
+    return next(size);
   }
   void release(Address) override { --ranges; }
   bool map(Address, Bytes size) override {
@@ -50,7 +51,14 @@ class CountedMemory : public DeviceMemory {
   int ranges = 0;                 ///< reserved now
 
  private:
+  Address next(Bytes size) {
+    if (addresses_ == Addresses::descending) return next_ -= size;
+    next_ += size;
+    return next_ - size;
+  }
+
   Bytes total_;
+  Addresses addresses_;
   Bytes used_ = 0;
   Address next_ = Address{1} << 40;
   std::map<Address, Bytes> sizes_;
@@ -94,8 +102,9 @@ inline std::string EventList::take() {
 
 /// An allocator with its seams. `config` is PYTORCH_ALLOC_CONF's text.
 struct Bench {
-  explicit Bench(const std::string& config = {}, Bytes total = 80 * kGiB)
-      : memory(total), allocator(parse_alloc_conf(config).value(), memory, events, &list) {}
+  explicit Bench(const std::string& config = {}, Bytes total = 80 * kGiB, const std::string& pytorch = "2.11",
+                 Addresses addresses = Addresses::ascending)
+      : memory(total, addresses), allocator(parse_alloc_conf(config, pytorch).value(), memory, events, &list) {}
 
   BlockHandle malloc(Bytes size, StreamId stream = kComputeStream, PoolId pool = kDefaultPool) {
     return allocator.malloc(size, stream, pool).value();

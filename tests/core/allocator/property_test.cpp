@@ -130,6 +130,21 @@ TEST_CASE("the same program gives the same entries") {
   }));
 }
 
+TEST_CASE("from 2.13 on where segments lie decides nothing, in any program") {
+  CHECK(rc::check([] {
+    ProgramOptions options = any_program(300);
+    options.pytorch = *rc::gen::elementOf(std::vector<std::string>{"2.13", "2.14", "main"});
+    RandomProgram up(options);
+    options.addresses = test::Addresses::descending;
+    RandomProgram down(options);
+    up.run([](Bench&) {});
+    down.run([](Bench&) {});
+    RC_ASSERT(up.bench().list.take() == down.bench().list.take());
+    RC_ASSERT(Sums(up.bench().all()) == Sums(down.bench().all()));
+    RC_ASSERT(up.bench().allocator.peaks() == down.bench().allocator.peaks());
+  }));
+}
+
 TEST_CASE("memory that was asked of the driver is given back in the end") {
   CHECK(rc::check([] {
     ProgramOptions options = any_program(300);

@@ -36,6 +36,8 @@ struct ProgramOptions {
   unsigned empty_cache_permille = 5;
   bool private_pool = false;  ///< some requests go to a private no_split pool
   Bytes size_limit = 400 * kMiB;
+  std::string pytorch = "2.11";
+  Addresses addresses = Addresses::ascending;
 };
 
 /// Draws requests over all size classes, three streams, uses on other streams that complete after a
@@ -43,7 +45,9 @@ struct ProgramOptions {
 class RandomProgram {
  public:
   explicit RandomProgram(const ProgramOptions& options)
-      : options_(options), random_(options.seed), bench_(options.config, options.total) {
+      : options_(options),
+        random_(options.seed),
+        bench_(options.config, options.total, options.pytorch, options.addresses) {
     if (options.private_pool) pool_ = bench_.allocator.create_pool(kPool);
   }
 

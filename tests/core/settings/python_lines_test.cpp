@@ -62,6 +62,8 @@ TEST_CASE("each setting has its call") {
   CHECK(code({{"all_gather", "copy-engine"}}).find("set_symm_mem_for_comm()") != std::string::npos);
   CHECK(code({{"separate_reduce_scatter_group", "true"}}).find("\nmodel.set_separate_reduce_scatter_group(True)") !=
         std::string::npos);
+  CHECK(has(code({{"reduce_scatter_max_input_buffers", "2"}}),
+            "model.set_reduce_scatter_max_input_buffers(2)  # PyTorch 2.13"));
   CHECK(code({{"post_optimizer_event", "true"}}).find("set_post_optim_event") != std::string::npos);
 }
 

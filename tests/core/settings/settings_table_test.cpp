@@ -37,6 +37,7 @@ Settings everything() {
   s.all_gather = Transport::copy_engine;
   s.reduce_scatter = Transport::symmetric;
   s.separate_reduce_scatter_group = true;
+  s.reduce_scatter_max_input_buffers = 3;
   s.units_per_group = 2;
   s.fully_shard_embedding_and_head = true;
   s.post_optimizer_event = true;
@@ -48,7 +49,7 @@ Settings everything() {
   s.offload = true;
   s.optimizer = Optimizer::adam_fused;
   s.alloc_conf = "expandable_segments:True,max_split_size_mb:200";
-  s.pytorch = "2.8";
+  s.pytorch = "2.8~root-reshards";
   return s;
 }
 
@@ -127,6 +128,8 @@ TEST_CASE("unknown words and keys are refused with a suggestion") {
   CHECK_FALSE(set_setting(s, "gpus", "-4"));
   CHECK_FALSE(set_setting(s, "offload", "yes"));
   CHECK_FALSE(set_setting(s, "pytorch", "1.13"));
+  CHECK_FALSE(set_setting(s, "pytorch", "2.13~no-such-rule"));
+  CHECK_FALSE(set_setting(s, "pytorch", "2.13~"));
   CHECK_FALSE(set_setting(s, "param_dtype", "int64"));
   CHECK_FALSE(set_setting(s, "prefetch_lists", "{\"forwards\": {}}"));
   CHECK_FALSE(set_setting(s, "prefetch_lists", "{\"forward\": {\"a\": [1]}}"));
@@ -135,21 +138,27 @@ TEST_CASE("unknown words and keys are refused with a suggestion") {
 }
 
 TEST_CASE("the PyTorch versions that are accepted are those that help and messages name") {
-  CHECK(std::string(kKnownPyTorch.front()) + " … " + std::string(kKnownPyTorch.back()) == kKnownPyTorchRange);
+  REQUIRE(kKnownPyTorch.back() == kMainPyTorch);
+  const std::string newest(kKnownPyTorch[kKnownPyTorch.size() - 2]);
+  CHECK(std::string(kKnownPyTorch.front()) + " … " + newest + ", main" == kKnownPyTorchRange);
   CHECK(known_pytorch_version("2.9.1+cu128") == "2.9");
-  CHECK_FALSE(known_pytorch_version("2.13"));
+  CHECK(known_pytorch_version("main") == "main");
+  CHECK(pytorch_minor("main") == kMainMinor);
+  CHECK(pytorch_minor(newest) == kMainMinor - 1);
+  CHECK_FALSE(known_pytorch_version("2.15"));
   CHECK_FALSE(known_pytorch_version("2"));
-  CHECK(nearest_pytorch_version("2.13.0+cu130") == "2.12");
+  CHECK(nearest_pytorch_version("2.15.0+cu130") == "main");
   CHECK(nearest_pytorch_version("2.1") == "2.6");
   CHECK(nearest_pytorch_version("1.13") == "2.6");
-  CHECK(nearest_pytorch_version("3") == "2.12");
+  CHECK(nearest_pytorch_version("3") == "main");
   CHECK_FALSE(nearest_pytorch_version("nightly"));
   CHECK(pytorch_minor("2.14.0") == 14);
   CHECK_FALSE(pytorch_minor("2.x"));
   for (const std::string_view version : kKnownPyTorch) {
     const auto minor = pytorch_minor(version);
     REQUIRE(minor);  // and the allocator has rules for it
-    CHECK((*minor >= kAllocatorVersions.oldest && *minor <= kAllocatorVersions.newest));
+    const bool in_range = *minor >= kAllocatorVersions.oldest && *minor <= kAllocatorVersions.newest;
+    CHECK((in_range || version == kMainPyTorch));
   }
   CHECK(known_pytorch_version(kCheckedPyTorch));
   CHECK(known_pytorch_version(kFsdpSchedule));
@@ -173,6 +182,27 @@ TEST_CASE("check rejects what fully_shard and the device mesh reject") {
   CHECK_FALSE(check(s));
   s.reshard_of_unit.clear();
   s.gpus = 0xffffffff;
+  CHECK_FALSE(check(s));
+}
+
+TEST_CASE("more reduce-scatter inputs are refused where FSDP2 has no such call or refuses it") {
+  Settings s;
+  s.gpus = 4;
+  s.reduce_scatter_max_input_buffers = 2;
+  CHECK_FALSE(check(s));  // 2.11
+  for (const char* version : {"2.6", "2.12", "2.13~reduce-input-cap"}) {
+    s.pytorch = version;
+    CHECK_FALSE(check(s));
+  }
+  for (const char* version : {"2.13", "2.14", "main"}) {
+    s.pytorch = version;
+    CHECK(check(s));
+  }
+  s.reduce_scatter = Transport::symmetric;
+  CHECK_FALSE(check(s));
+  s.reduce_scatter_max_input_buffers = 1;
+  CHECK(check(s));
+  s.reduce_scatter_max_input_buffers = 0;  // test_set_reduce_scatter_max_input_buffers_validation
   CHECK_FALSE(check(s));
 }
 
