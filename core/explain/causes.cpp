@@ -143,12 +143,14 @@ void Finder::add_record_stream(const std::vector<const HeldBlock*>& blocks) {
 
 void Finder::reduce_inputs() {
   for (const auto& share : e_.allocated_peak.categories) {
-    if (share.key != MemoryCategory::reduce_buffers || share.units <= kReduceInputs) continue;
+    const std::uint32_t kept = run_.settings.reduce_scatter_max_input_buffers;
+    if (share.key != MemoryCategory::reduce_buffers || share.units < kReduceInputs + kept) continue;
     if (share.live < share_of(e_.peaks.reserved, kPendingShare)) continue;
     add(CauseKind::reduce_input_held, share.live, share.blocks,
         fmt::format("reduce-scatter buffers of {} ({}) are alive at the peak of allocated memory, where FSDP2 keeps "
-                    "one input until the next unit's reduce-scatter",
-                    plural(share.units, "unit"), format_bytes(share.live)),
+                    "{} until the next unit's reduce-scatter",
+                    plural(share.units, "unit"), format_bytes(share.live),
+                    kept == 1 ? std::string("one input") : fmt::format("{} inputs", kept)),
         "let each input go when its reduce-scatter has been waited for "
         "(set_reduce_scatter_max_input_buffers in PyTorch 2.13)");
     causes_.back().category = MemoryCategory::reduce_buffers;

@@ -97,8 +97,12 @@ void FullyShard::wait_for_unshard(ParamGroupId id) {
   std::optional<GatherSlot> previous;
   if (forward && gather_slot_) {
     wait_gather_streams(gather_slot_->copied_out);
-    previous = gather_slot_;  // its block lives until this function returns (2.4)
+    previous = gather_slot_;
     gather_slot_.reset();
+    if (rules_.frees_gather_first) {
+      backend_.free(previous->gather.block);
+      previous.reset();
+    }  // else its block lives until this function returns (2.4)
   }
   const Gather gather = *s.pending;
   if (gather.trivial)

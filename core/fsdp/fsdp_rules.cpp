@@ -1,27 +1,18 @@
 #include "core/fsdp/fsdp_rules.hpp"
 
-#include <optional>
-
 #include "core/settings/pytorch_version.hpp"
+#include "core/settings/version_rules.hpp"
 
 namespace foreshard {
 
 FsdpRules fsdp_rules(std::string_view pytorch) {
   FsdpRules rules;
-  const std::optional<int> minor = pytorch_minor(pytorch);
-  if (!minor) return rules;
-  rules.root_reshards = *minor >= 8;
-  rules.frees_input_before_idle_group = *minor >= 12;
+  rules.root_reshards = holds(RuleId::root_reshards, pytorch);
+  rules.frees_input_before_idle_group = holds(RuleId::reduce_inputs_listed, pytorch);
+  rules.waits_once_a_stream = holds(RuleId::one_wait_a_stream, pytorch);
+  rules.frees_gather_first = holds(RuleId::gather_freed_first, pytorch);
+  rules.frees_gradients_first = holds(RuleId::gradients_freed_first, pytorch);
   return rules;
-}
-
-std::vector<std::string_view> differences(const FsdpRules& rules) {
-  constexpr FsdpRules kSchedule;
-  std::vector<std::string_view> out;
-  if (rules.root_reshards != kSchedule.root_reshards) out.emplace_back("the root keeps its parameters after forward");
-  if (rules.frees_input_before_idle_group != kSchedule.frees_input_before_idle_group)
-    out.emplace_back("a group without gradients frees the reduce-scatter input before it");
-  return out;
 }
 
 }  // namespace foreshard

@@ -1,33 +1,36 @@
 // What differs between PyTorch versions in FSDP2's schedule (fsdp2 semantics 10). As
-// core/allocator/allocator_rules.hpp: one plain value, so that core/fsdp asks a rule and never a version number.
+// core/allocator/allocator_rules.hpp: one plain value, made of core/settings/version_rules.hpp, which has each rule's
+// source, so that core/fsdp asks a rule and never a version number.
 //
-// Not every difference is here: a plan of a version other than kFsdpSchedule follows these, says so, and is not `valid`
-// (core/settings/pytorch_version.hpp). A rule is added as a field with the version and the change that brought it, the
-// line in fsdp_rules() that sets it, and its words in differences().
+// A rule is added as a row of version_rules.cpp, a field here and the line in fsdp_rules() that sets it.
 #pragma once
 
 #include <string_view>
-#include <vector>
 
 namespace foreshard {
 
 /// Defaults are those of kFsdpSchedule, 2.11.
 struct FsdpRules {
-  /// fully_shard(root, reshard_after_forward=True) is honoured (2.8: pytorch#154704, #155319). Before, lazy_init keeps
-  /// the root's parameters unsharded after forward whatever was asked.
+  /// fully_shard(root, reshard_after_forward=True) is honoured (2.8). Before, lazy_init keeps the root's parameters
+  /// unsharded after forward whatever was asked.
   bool root_reshards = true;
-  /// The previous group's reduce-scatter input is waited for and freed also before a group that has nothing to reduce
-  /// (2.12: pytorch#177319, FSDPParamGroup.post_backward: ahead of its early return). Before, only a group that reduces
-  /// frees it.
+  /// The reduce-scatter inputs before it are waited for and freed also by a group that has nothing to reduce, ahead of
+  /// its early return (2.12). Before, only a group that reduces frees them.
   bool frees_input_before_idle_group = false;
+  /// The end of backward waits for the last post-reduce event of each stream (2.13). Before, for each group's, and
+  /// under HSDP for each all-reduce's as well.
+  bool waits_once_a_stream = false;
+  /// Forward's wait_for_unshard frees the previous group's all-gather block before its own copy-out (main). Before, as
+  /// it returns.
+  bool frees_gather_first = false;
+  /// A group's gradients are freed before the reduce-scatter's output is allocated (main). Before, a loop variable of
+  /// foreach_reduce keeps the last one until it returns.
+  bool frees_gradients_first = false;
 
   bool operator==(const FsdpRules&) const = default;
 };
 
 /// Those of a version that kKnownPyTorch has; of any other text those of kFsdpSchedule.
 [[nodiscard]] FsdpRules fsdp_rules(std::string_view pytorch);
-
-/// Where `rules` differ from kFsdpSchedule's, as clauses for a sentence.
-[[nodiscard]] std::vector<std::string_view> differences(const FsdpRules& rules);
 
 }  // namespace foreshard

@@ -95,7 +95,7 @@ void FullyShard::pre_backward(UnitId unit) {
 
 void FullyShard::post_backward(UnitId unit) {
   state(unit).training = Training::post_backward;
-  each_group(unit, [&](ParamGroupId id) { post_backward(id); });
+  each_group_back(unit, [&](ParamGroupId id) { post_backward(id); });
 }
 
 void FullyShard::backward_final() {
@@ -106,7 +106,7 @@ void FullyShard::backward_final() {
     each_group(unit, [&](ParamGroupId id) { finalize(id); });
   }
   post_forward_order_.clear();
-  drop_reduce_slot();
+  free_reduce_inputs(1);
   in_backward_ = false;
 }
 

@@ -9,7 +9,9 @@
 // the FsdpBackend. Deterministic, single-threaded.
 #pragma once
 
+#include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/fsdp/fsdp_backend.hpp"
@@ -101,6 +103,8 @@ class FullyShard {
   void forward_prefetch(UnitId unit);       ///< the explicit targets
   void backward_prefetch(UnitId unit);      ///< the explicit targets
   void backward_prefetch(ParamGroupId id);  ///< FSDPParamGroup._backward_prefetch: the default rule (4.4)
+  /// The same of a unit of several groups: `index` is the place of the group's forward in the post-forward order.
+  void backward_prefetch_groups(ParamGroupId id, std::size_t index);
   /// FSDPParamGroup._prefetch_unshard: the target gathers as if it were in that pass.
   void prefetch(UnitId target, Training pass);
   void prefetch(ParamGroupId target, Training pass);
@@ -127,11 +131,14 @@ class FullyShard {
   void reduce(ParamGroupId id, const Fresh& fresh);
   [[nodiscard]] ChunkCat chunk_cat_of(ParamGroupId id, const Fresh& fresh) const;
   void free_gradient(ParamGroupId id, const ChunkCat::Input& input);
-  void drop_reduce_slot();
+  /// Waits for and frees the oldest reduce-scatter inputs until fewer than `most` are in flight.
+  void free_reduce_inputs(std::size_t most);
   void reduce_collectives(ParamGroupId id, const ChunkCat& sent, BufferRef output, Bytes input_bytes,
                           Bytes output_bytes);
   void keep_sharded_gradients(ParamGroupId id, BufferRef output, Bytes output_bytes);
   void finalize(ParamGroupId id);
+  void finalize_waits(GroupState& s);
+  void note_post_reduce(GroupState& s, StreamRole stream);
 
   [[nodiscard]] bool record_stream_gathers() const { return settings_.release == Release::record_stream; }
   [[nodiscard]] Pass pass_of(UnitId unit) const {
@@ -142,6 +149,11 @@ class FullyShard {
   template <class F>
   void each_group(UnitId unit, F f) {
     for (std::uint32_t i = 0; i < plan(unit).groups.size(); ++i) f(ParamGroupId{unit, i});
+  }
+  /// The same from the last group to the first, the order in which backward reaches them.
+  template <class F>
+  void each_group_back(UnitId unit, F f) {
+    for (auto i = static_cast<std::uint32_t>(plan(unit).groups.size()); i-- > 0;) f(ParamGroupId{unit, i});
   }
   UnitState& state(UnitId unit) { return states_[unit.value]; }
   GroupState& state(ParamGroupId id) { return states_[id.unit.value].groups[id.index]; }
@@ -156,7 +168,9 @@ class FullyShard {
   std::vector<UnitState> states_;
   std::vector<ParamGroupId> post_forward_order_;
   std::optional<GatherSlot> gather_slot_;
-  std::optional<ReduceSlot> reduce_slot_;
+  std::deque<ReduceSlot> reduce_slots_;  ///< the oldest first
+  /// The last post-reduce event of each stream, by its first use in this backward.
+  std::vector<std::pair<StreamRole, EventId>> last_post_reduce_;
   std::optional<EventId> post_optimizer_event_;
   bool sync_ = true;
   bool in_backward_ = false;

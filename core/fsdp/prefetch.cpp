@@ -57,11 +57,29 @@ void FullyShard::backward_prefetch(ParamGroupId id) {
   if (!plan(id.unit).backward_prefetch.empty() || indices.empty()) return;
   const std::size_t index = indices.back();
   indices.pop_back();
+  if (plan(id.unit).groups.size() > 1) return backward_prefetch_groups(id, index);
   if (index >= 1) prefetch(post_forward_order_[index - 1], Training::pre_backward);
 }
 
+// 2.12 and later. Only the group of index 1, the last but one that backward reaches, prefetches: all groups of the unit
+// that ran before, the last first.
+void FullyShard::backward_prefetch_groups(ParamGroupId id, std::size_t index) {
+  if (id.index != 1) return;
+  std::optional<UnitId> target;
+  for (std::size_t step = 1; step <= index; ++step) {
+    const ParamGroupId before = post_forward_order_[index - step];
+    if (before.unit == id.unit) continue;
+    if (target && before.unit != *target) return;
+    target = before.unit;
+    prefetch(before, Training::pre_backward);
+  }
+}
+
 void FullyShard::prefetch(UnitId target, Training pass) {
-  each_group(target, [&](ParamGroupId id) { prefetch(id, pass); });
+  if (pass == Training::forward)
+    each_group(target, [&](ParamGroupId id) { prefetch(id, pass); });
+  else
+    each_group_back(target, [&](ParamGroupId id) { prefetch(id, pass); });
 }
 
 void FullyShard::prefetch(ParamGroupId target, Training pass) {

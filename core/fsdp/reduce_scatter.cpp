@@ -4,6 +4,7 @@
 
 #include "core/device/transport_traits.hpp"
 #include "core/fsdp/fully_shard.hpp"
+#include "core/settings/version_rules.hpp"
 #include "core/shard/copy_metadata.hpp"
 
 namespace foreshard {
@@ -78,22 +79,26 @@ void FullyShard::free_gradient(ParamGroupId id, const ChunkCat::Input& input) {
   if (input.accumulated) state(id).accumulated[input.parameter] = {};
 }
 
-/// The previous group's input: one is kept alive across groups (3.1 step 6).
-void FullyShard::drop_reduce_slot() {
-  if (!reduce_slot_) return;
-  backend_.wait_event(StreamRole::compute, reduce_slot_->event);
-  backend_.free(reduce_slot_->input);
-  reduce_slot_.reset();
+/// The inputs of groups before: one is kept alive across groups (3.1 step 6), or more where asked for.
+void FullyShard::free_reduce_inputs(std::size_t most) {
+  while (reduce_slots_.size() >= most) {
+    const ReduceSlot oldest = reduce_slots_.front();
+    reduce_slots_.pop_front();
+    backend_.wait_event(StreamRole::compute, oldest.event);
+    backend_.free(oldest.input);
+  }
 }
 
 void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
   GroupState& s = state(id);
   const ParamGroupPlan& p = plan(id);
   ChunkCat cat = chunk_cat_of(id, fresh);
-  if (cat.inputs.empty()) {
-    if (rules_.frees_input_before_idle_group) drop_reduce_slot();
-    return;
-  }
+  // 2.12 and later: under FSDP::post_backward_rs_wait, a range of its own, by the group that backward reaches first.
+  const bool first = id.index + 1 == plan(id.unit).groups.size();
+  const bool capped = holds(RuleId::reduce_input_cap, settings_.pytorch);
+  if (rules_.frees_input_before_idle_group && first)
+    free_reduce_inputs(capped ? settings_.reduce_scatter_max_input_buffers : 1);
+  if (cat.inputs.empty()) return;
   std::vector<Bytes> chunks;
   Bytes output_bytes = 0;
   Bytes input_bytes = 0;
@@ -104,7 +109,7 @@ void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
     input_bytes += chunks.back() * p.shard_ranks;
   }
   backend_.begin_section(Section::reduce, id.unit, Pass::backward);
-  drop_reduce_slot();
+  if (!rules_.frees_input_before_idle_group) free_reduce_inputs(1);
   if (s.post_reduce_event) backend_.wait_event(StreamRole::compute, *s.post_reduce_event);
   const MemoryKind kind = memory_of(settings_.reduce_scatter);
   const Allocation input = backend_.allocate({Buffer::reduce_input, id, {}, input_bytes, StreamRole::compute, kind});
@@ -114,7 +119,9 @@ void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
       backend_.allocate({Buffer::chunk_cat_metadata, id, {}, metadata_bytes, StreamRole::compute}).buffer;
   backend_.issue(cat, StreamRole::compute);
   backend_.free(metadata);
-  for (std::size_t k = cat.inputs.size() - 1; k-- > 0;) free_gradient(id, cat.inputs[k]);
+  // The loop variable of foreach_reduce keeps the last gradient until it returns (3.2 step 4).
+  const std::size_t kept = rules_.frees_gradients_first ? 0 : 1;
+  for (std::size_t k = cat.inputs.size() - kept; k-- > 0;) free_gradient(id, cat.inputs[k]);
   backend_.wait_event(StreamRole::reduce_scatter, backend_.record_event(StreamRole::compute));
   const Allocation output =
       backend_.allocate({Buffer::reduce_output, id, {}, output_bytes, StreamRole::reduce_scatter, kind});
@@ -123,15 +130,14 @@ void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
   s.reduced.clear();
   for (const ChunkCat::Input& taken : cat.inputs) s.reduced.push_back(taken.parameter);
   reduce_collectives(id, cat, output.buffer, input_bytes, output_bytes);
-  reduce_slot_ = ReduceSlot{input.buffer, backend_.record_event(StreamRole::reduce_scatter)};
+  reduce_slots_.push_back({input.buffer, backend_.record_event(StreamRole::reduce_scatter)});
   if (settings_.reduce_scatter_release.value_or(Release::automatic) == Release::record_stream)
     backend_.record_stream(input.buffer, StreamRole::reduce_scatter);
   keep_sharded_gradients(id, output.buffer, output_bytes);
-  // The loop variable of foreach_reduce keeps the last gradient until it returns (3.2 step 4).
-  free_gradient(id, cat.inputs.back());
+  if (kept > 0) free_gradient(id, cat.inputs.back());
   if (settings_.offload) {
     backend_.issue(OffloadGradients{id, s.sharded_gradients}, StreamRole::reduce_scatter);
-    s.post_reduce_event = backend_.record_event(StreamRole::reduce_scatter);
+    note_post_reduce(s, StreamRole::reduce_scatter);
     backend_.free(s.sharded_gradients);
     s.sharded_gradients = {};
   }
@@ -182,20 +188,37 @@ void FullyShard::keep_sharded_gradients(ParamGroupId id, BufferRef output, Bytes
   } else {
     s.sharded_gradients = gradients;
   }
-  s.post_reduce_event = backend_.record_event(post);
+  note_post_reduce(s, post);
+}
+
+void FullyShard::note_post_reduce(GroupState& s, StreamRole stream) {
+  const EventId event = backend_.record_event(stream);
+  s.post_reduce_event = event;
+  const auto same = [stream](const auto& entry) { return entry.first == stream; };
+  const auto last = std::find_if(last_post_reduce_.begin(), last_post_reduce_.end(), same);
+  if (last == last_post_reduce_.end())
+    last_post_reduce_.emplace_back(stream, event);
+  else
+    last->second = event;
+}
+
+/// The compute stream waits for what the backward reduced.
+void FullyShard::finalize_waits(GroupState& s) {
+  if (rules_.waits_once_a_stream) {  // the first group to come waits for all
+    for (const auto& [stream, event] : last_post_reduce_) backend_.wait_event(StreamRole::compute, event);
+  } else {
+    if (s.post_reduce_event) backend_.wait_event(StreamRole::compute, *s.post_reduce_event);
+  }
+  last_post_reduce_.clear();
+  if (s.post_reduce_event && settings_.offload) backend_.synchronize_event(*s.post_reduce_event);
+  s.post_reduce_event.reset();
+  if (s.all_reduce_event && !rules_.waits_once_a_stream) backend_.wait_event(StreamRole::compute, *s.all_reduce_event);
+  s.all_reduce_event.reset();
 }
 
 void FullyShard::finalize(ParamGroupId id) {
   GroupState& s = state(id);
-  if (s.post_reduce_event) {
-    backend_.wait_event(StreamRole::compute, *s.post_reduce_event);
-    if (settings_.offload) backend_.synchronize_event(*s.post_reduce_event);
-    s.post_reduce_event.reset();
-  }
-  if (s.all_reduce_event) {
-    backend_.wait_event(StreamRole::compute, *s.all_reduce_event);
-    s.all_reduce_event.reset();
-  }
+  finalize_waits(s);
   backend_.free(s.all_reduce_input);
   s.all_reduce_input = {};
   if (s.pending) {  // an all-gather nobody used (4.3)

@@ -90,7 +90,7 @@ class StepWriter {
   Program write(Labels& labels, bool first, const TargetGpu& gpu, bool keep_kernels) const {
     model::TapeOptions options;
     options.first_step = first;
-    options.cublas_workspace = gpu.cublas_workspace();
+    options.cublas_workspace = gpu.cublas_workspace(settings_.pytorch);
     options.sm_count = gpu.sm_count;
     options.l2 = gpu.l2;
     options.flash_attention = !gpu.prefers_cudnn_attention();

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "core/base/quantity.hpp"
+#include "core/settings/version_rules.hpp"
 
 namespace foreshard {
 
@@ -16,9 +18,14 @@ struct TargetGpu {
   TargetGpu(std::uint32_t sms, std::uint32_t capability = kHopper)  // NOLINT(google-explicit-constructor)
       : sm_count(sms), compute_capability(capability) {}
 
-  /// CUDABlas.cpp, parseChosenWorkspaceSize: 32 MiB where `major >= 9`, else 2 × 4 MiB and 8 × 16 KiB.
-  [[nodiscard]] Bytes cublas_workspace() const {
-    return compute_capability >= kHopper ? 32 * kMiB : 8 * kMiB + 128 * kKiB;
+  /// CublasHandlePool.cpp, parseChosenWorkspaceSize: 32 MiB on 9.0, and on later ones by PyTorch version; else 2 × 4
+  /// MiB and 8 × 16 KiB.
+  [[nodiscard]] Bytes cublas_workspace(std::string_view pytorch) const {
+    constexpr std::uint32_t kThor = 110;
+    constexpr std::uint32_t kNoLater = 130;
+    const RuleId rule = compute_capability / 10 == kThor / 10 ? RuleId::cublas_thor : RuleId::cublas_blackwell;
+    const bool later = compute_capability >= kHopper + 10 && compute_capability < kNoLater && holds(rule, pytorch);
+    return compute_capability / 10 == kHopper / 10 || later ? 32 * kMiB : 8 * kMiB + 128 * kKiB;
   }
   /// sdp_utils.cpp, check_prefer_cudnn_attention (PyTorch 2.11, cuDNN 9.9 and later): cuDNN's attention comes first on
   /// 9.0 and 10.0; elsewhere flash does.

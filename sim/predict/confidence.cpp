@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <set>
 
-#include "core/fsdp/fsdp_rules.hpp"
 #include "core/kernel/own_kernels.hpp"
+#include "core/settings/pytorch_version.hpp"
+#include "core/settings/version_rules.hpp"
 #include "sim/compute/measured.hpp"
 #include "sim/machine/node_note.hpp"
 #include "sim/predict/machine_use.hpp"
@@ -75,6 +78,29 @@ void judge_host(const Workload& workload, Prediction& p) {
   p.warnings.push_back(std::move(why));
 }
 
+/// Whether a unit whose forward inputs are cast is recomputed through its own hooks.
+bool recomputes_casts(const Workload& workload) {
+  for (const Program& program : workload.steps) {
+    std::set<UnitId> casts;
+    std::set<UnitId> in_backward;
+    for (const Op& op : program.ops) {
+      if (op.kind == OpKind::alloc && op.unit.valid()) casts.insert(op.unit);
+      if (op.kind != OpKind::hook) continue;
+      if (op.hook == Hook::microbatch_begin) in_backward.clear();
+      if (op.hook == Hook::pre_backward) in_backward.insert(op.unit);
+      if (op.hook == Hook::pre_forward && in_backward.contains(op.unit) && casts.contains(op.unit)) return true;
+    }
+  }
+  return false;
+}
+
+/// A rule's sentence inside another one.
+std::string clause(std::string_view sentence) {
+  std::string out(sentence.substr(0, sentence.size() - 1));
+  out.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(out.front())));
+  return out;
+}
+
 }  // namespace
 
 void estimate(std::string why, Prediction& p) {
@@ -122,13 +148,26 @@ HostConfidence host_confidence(const Workload& workload) {
   return from_model(workload) ? HostConfidence::measured : HostConfidence::recorded;
 }
 
-void judge_version(const Settings& settings, Prediction& p) {
-  if (settings.pytorch == kFsdpSchedule) return;
-  std::string text = fmt::format("FSDP2's schedule is that of PyTorch {}; of {} it has the allocator's rules",
-                                 kFsdpSchedule, settings.pytorch);
-  if (const auto known = differences(fsdp_rules(settings.pytorch)); !known.empty())
-    text += fmt::format(" and this: {}", fmt::join(known, ", "));
-  estimate(std::move(text), p);
+void judge_version(const Workload& workload, const Settings& settings, Prediction& p) {
+  if (pytorch_minor(settings.pytorch) < pytorch_minor(kFsdpSchedule)) {
+    std::string text = fmt::format("FSDP2's schedule is that of PyTorch {}; of {} it has the allocator's rules",
+                                   kFsdpSchedule, settings.pytorch);
+    std::vector<std::string> known;
+    for (const VersionRule* rule : differing_rules(settings.pytorch, kFsdpSchedule))
+      if (rule->area == RuleArea::fsdp2) known.push_back(clause(rule->before));
+    if (!known.empty()) text += fmt::format(" and this: {}", fmt::join(known, ", "));
+    return estimate(std::move(text), p);
+  }
+  for (const VersionRule* rule : unsettled_rules(settings.pytorch))
+    if (rule->planned == RulePlanned::yes)
+      p.warnings.push_back(fmt::format("PyTorch {} is planned without {}, which it may have: {}", settings.pytorch,
+                                       rule->name, rule->unsettled));
+  const VersionRule& casts = version_rule(RuleId::recompute_casts_inputs);
+  if (holds(casts.id, settings.pytorch) && !holds(casts.id, workload.settings.pytorch) && recomputes_casts(workload))
+    estimate(fmt::format("PyTorch {} casts the inputs of checkpointed units once more as it recomputes them ({}): the "
+                         "plan leaves that out",
+                         settings.pytorch, casts.name),
+             p);
 }
 
 void judge_workload(const Workload& workload, const Workload& adapted, const MachineProfile& machine, Prediction& p) {

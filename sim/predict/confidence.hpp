@@ -31,8 +31,8 @@ void judge_basis(const PredictionSpec& spec, const Workload& workload, const Set
 /// What the host times of a plan of `workload` rest on (Prediction::host).
 [[nodiscard]] HostConfidence host_confidence(const Workload& workload);
 
-/// Of another PyTorch version than kFsdpSchedule only some rules are followed.
-void judge_version(const Settings& settings, Prediction& p);
+/// Of a PyTorch version before kFsdpSchedule only some rules are followed; of a later one some may be unsettled.
+void judge_version(const Workload& workload, const Settings& settings, Prediction& p);
 
 /// The workload's own estimates, kernels that the machine has not measured, and whose host times these are.
 void judge_workload(const Workload& workload, const Workload& adapted, const MachineProfile& machine, Prediction& p);

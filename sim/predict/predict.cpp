@@ -313,7 +313,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.memory_capacity = memory_options(machine, request.memory_limit).capacity;
   p.not_valid = p.time_unknown = adapted->time_unknown;
   p.valid = p.not_valid.empty();
-  judge_version(request.settings, p);
+  judge_version(workload, request.settings, p);
   auto scale = request.host_scale ? Result<HostScale>(*request.host_scale) : find_host_scale(workload, machine);
   FORESHARD_TRY(scale);
   p.host_scale = *scale;

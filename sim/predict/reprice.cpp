@@ -113,7 +113,8 @@ class Ratio {
 
 class Repricer {
  public:
-  Repricer(const Workload& workload, const MachineProfile& from, const MachineProfile& to) : from_(from), to_(to) {
+  Repricer(const Workload& workload, const MachineProfile& from, const MachineProfile& to)
+      : from_(from), to_(to), pytorch_(workload.settings.pytorch) {
     const DType dtype = computes_in(workload);
     for (std::size_t i = 0; i < kClasses; ++i) ratios_.emplace_back(static_cast<KernelClass>(i), dtype, from, to);
   }
@@ -123,8 +124,8 @@ class Repricer {
       if (op.kind == OpKind::kernel) kernel(op.kernel);
       if (op.kind == OpKind::copy) op.copy.work = copied(op.copy);
       if (op.kind == OpKind::alloc && op.category == MemoryCategory::workspaces &&
-          op.size.bytes == from_.gpu().cublas_workspace())
-        op.size.bytes = to_.gpu().cublas_workspace();
+          op.size.bytes == from_.gpu().cublas_workspace(pytorch_))
+        op.size.bytes = to_.gpu().cublas_workspace(pytorch_);
     }
   }
 
@@ -159,6 +160,7 @@ class Repricer {
 
   const MachineProfile& from_;
   const MachineProfile& to_;
+  const std::string pytorch_;
   std::vector<Ratio> ratios_;  // by KernelClass
 };
 

@@ -3,7 +3,7 @@
 // Memory lines: "a KIND UNIT[.PARAMETER] BYTES STREAM", "f KIND UNIT[.PARAMETER]", "f grad UNIT.PARAMETER",
 // "record_stream KIND UNIT STREAM". Order lines: "record STREAM -> N", "wait STREAM N", "sync N". Work lines:
 // "collective KIND UNIT COMMUNICATOR STREAM BYTES[ sum]". Units and parameters are numbers; a parameter's is its place
-// in its unit.
+// in its unit. Behind the unit of a whole group's buffer stands "[pg=N]" where it is not the unit's first.
 #pragma once
 
 #include <fmt/format.h>
@@ -175,7 +175,8 @@ class LoggingBackend final : public FsdpBackend {
   [[nodiscard]] std::string name_of(const BufferRequest& r) const {
     static constexpr std::array<std::string_view, 13> kinds{"flat", "h2d", "cast", "AG",  "U",   "ms",   "clone",
                                                             "RI",   "mc",  "RO",   "out", "acc", "array"};
-    const std::string where = r.parameter.valid() ? place(r.parameter) : fmt::format("{}", r.group.unit.value);
+    const std::string group = r.group.index > 0 ? fmt::format("[pg={}]", r.group.index) : std::string();
+    const std::string where = r.parameter.valid() ? place(r.parameter) : fmt::format("{}{}", r.group.unit.value, group);
     return fmt::format("{} {}", kinds[static_cast<std::size_t>(r.buffer)], where);
   }
   void note(std::string line, bool memory) {

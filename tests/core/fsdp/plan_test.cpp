@@ -92,9 +92,9 @@ TEST_CASE("parameter groups of a unit are planned apart, and gathered and reduce
   CHECK(bench.plans[1].groups[1].parameters[0].id == ParameterId{2});
   bench.forward();
   const std::vector<std::string> forward = bench.take();
-  const std::vector<std::string> block{"a AG 1 256 CI", "a U 1.0 256 cur", "a ms 1 48 cur",  "f ms 1",
-                                       "f AG 0",        "a AG 1 32 CI",    "a U 1.1 32 cur", "a ms 1 48 cur",
-                                       "f ms 1",        "f AG 1",          "f U 1.0",        "f U 1.1"};
+  const std::vector<std::string> block{
+      "a AG 1 256 CI",  "a U 1.0 256 cur",     "a ms 1 48 cur", "f ms 1", "f AG 0",  "a AG 1[pg=1] 32 CI",
+      "a U 1.1 32 cur", "a ms 1[pg=1] 48 cur", "f ms 1[pg=1]",  "f AG 1", "f U 1.0", "f U 1.1"};
   CHECK(std::search(forward.begin(), forward.end(), block.begin(), block.end()) != forward.end());
   bench.backward();
   bench.zero_grad();

@@ -13,12 +13,16 @@ Settings at_version(const char* version) {
   return settings;
 }
 
-TEST_CASE("rules by version: 2.11's are the defaults, and what differs has words") {
+TEST_CASE("rules by version: 2.11's are the defaults") {
   CHECK(fsdp_rules(kFsdpSchedule) == FsdpRules{});
   CHECK(fsdp_rules("2.11.0+cu130") == FsdpRules{});
-  CHECK(differences(fsdp_rules("2.10")).empty());
-  CHECK(differences(fsdp_rules("2.7")).size() == 1);
-  CHECK(differences(fsdp_rules("2.12")).size() == 1);
+  CHECK(fsdp_rules("2.10") == FsdpRules{});
+  CHECK(fsdp_rules("2.7") == FsdpRules{.root_reshards = false});
+  CHECK(fsdp_rules("2.12") == FsdpRules{.frees_input_before_idle_group = true});
+  CHECK(fsdp_rules("2.13") == FsdpRules{.frees_input_before_idle_group = true, .waits_once_a_stream = true});
+  CHECK(fsdp_rules("2.14") == fsdp_rules("2.13"));
+  const FsdpRules main = fsdp_rules("main");
+  CHECK((main.frees_gather_first && main.frees_gradients_first && main.waits_once_a_stream));
 }
 
 TEST_CASE("before 2.8 the root keeps its parameters, whatever was asked") {
@@ -51,6 +55,106 @@ TEST_CASE("from 2.12 a group without gradients frees the reduce-scatter input be
   };
   CHECK_FALSE(frees("2.11"));
   CHECK(frees("2.12"));
+}
+
+/// How many lines begin so.
+std::ptrdiff_t beginning(const std::vector<std::string>& lines, std::string_view begin) {
+  return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return line.starts_with(begin); });
+}
+/// The most reduce-scatter inputs, all-gather blocks, … at once.
+int most_at_once(const std::vector<std::string>& lines, const std::string& kind) {
+  int now = 0;
+  int most = 0;
+  for (const std::string& line : lines) {
+    if (line.starts_with("a " + kind + " ")) most = std::max(most, ++now);
+    if (line.starts_with("f " + kind + " ")) --now;
+  }
+  return most;
+}
+
+TEST_CASE("up to K reduce-scatter inputs are in flight, the oldest is freed first") {
+  for (const std::uint32_t most : {1U, 2U, 3U, 9U}) {
+    CAPTURE(most);
+    Settings settings = at_version("2.13");
+    settings.reduce_scatter_max_input_buffers = most;
+    Bench bench(settings, 4);
+    bench.forward();
+    bench.take();
+    bench.backward();
+    const auto lines = bench.take_all();
+    CHECK(most_at_once(lines, "RI") == std::min<int>(static_cast<int>(most), 5));
+    std::string freed;  // backward reduces units 4, 3, 2, 1 and the root, 0
+    for (const std::string& line : lines)
+      if (line.starts_with("f RI ")) freed += line.back();
+    CHECK(freed == "43210");
+    CHECK(std::none_of(lines.begin(), lines.end(), [](const auto& l) { return l.find("FREED") != std::string::npos; }));
+    // The fourth unit's input goes before the input that would be one too many, and no sooner.
+    if (most < 5) CHECK(place(lines, "f RI 4") < place(lines, "a RI " + std::to_string(4 - most) + " 288 cur"));
+    if (most > 1 && most < 5)
+      CHECK(place(lines, "f RI 4") > place(lines, "a RI " + std::to_string(5 - most) + " 288 cur"));
+  }
+}
+
+TEST_CASE("the end of backward waits for each group up to 2.12, for each stream from 2.13 on") {
+  const auto waits = [](const char* version, std::uint32_t replicate) {
+    Settings settings = at_version(version);
+    settings.replicate = replicate;
+    Bench bench(settings, 3);
+    bench.forward();
+    bench.fsdp.pre_backward(kRootUnit);
+    for (std::uint32_t i = 3; i >= 1; --i) bench.backward_of(UnitId{i});
+    bench.backend.make_gradients(bench.plans[0]);
+    bench.take_all();
+    bench.fsdp.backward_final();
+    const auto lines = bench.take_all();
+    const auto reduced = std::find_if(lines.begin(), lines.end(), [](const auto& l) { return l.starts_with("a RO"); });
+    return beginning({reduced, lines.end()}, "wait cur ");
+  };
+  CHECK(waits("2.12", 1) == 4 + 1);  // each group, and the last reduce-scatter input
+  CHECK(waits("2.13", 1) == 1 + 1);
+  CHECK(waits("2.12", 2) == 2 * 4 + 1);  // each group's all-reduce as well
+  CHECK(waits("2.13", 2) == 1 + 1);
+}
+
+TEST_CASE("on main the block of the gather before goes ahead of the copy-out") {
+  const auto before = [](const char* version) {
+    Bench bench(at_version(version), 3);
+    bench.forward();
+    const auto lines = bench.take();
+    return place(lines, "f AG 1") < place(lines, "a U 2.0 256 cur");
+  };
+  CHECK_FALSE(before("2.14"));
+  CHECK(before("main"));
+}
+
+TEST_CASE("on main every gradient goes ahead of the reduce-scatter's output") {
+  const auto before = [](const char* version) {
+    Bench bench(at_version(version), 2);
+    bench.forward();
+    bench.take();
+    bench.backward();
+    const auto lines = bench.take();
+    CHECK(place(lines, "f grad 2.0") < place(lines, "a RO 2 72 RS"));
+    return place(lines, "f grad 2.1") < place(lines, "f grad 2.0");  // in reverse: the last goes first
+  };
+  CHECK_FALSE(before("2.14"));
+  CHECK(before("main"));
+}
+
+TEST_CASE("whatever the version, a step frees what it made") {
+  for (const std::string_view version : kKnownPyTorch) {
+    CAPTURE(std::string(version));
+    Bench bench(at_version(std::string(version).c_str()), 3);
+    for (int step = 0; step < 2; ++step) {
+      bench.forward();
+      bench.backward();
+      bench.zero_grad();
+    }
+    const auto lines = bench.take_all();
+    for (const std::string_view wrong : {"DOUBLE", "OP ON", "WAIT FOR", "WORK OUTSIDE"})
+      CHECK(beginning(lines, wrong) == 0);
+    CHECK(bench.backend.live() == 0);
+  }
 }
 
 }  // namespace
