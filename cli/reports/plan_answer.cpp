@@ -11,6 +11,7 @@
 #include "cli/reports/hang_report.hpp"
 #include "cli/reports/plan_tables.hpp"
 #include "cli/reports/trial_report.hpp"
+#include "cli/reports/upgrade_report.hpp"
 #include "cli/terminal/output.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
@@ -242,6 +243,8 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
   if (p.has_time && !rank_differences(p).empty()) lines.push_back(ranks_line(p));
   if (p.trials) lines.push_back(trials_line(*p.trials, p.step_ms));
   if (p.beside) lines.push_back(beside_line(*p.beside, p.step_ms));
+  if (basis.upgrade != nullptr)
+    for (std::string& line : upgrade_lines(*basis.upgrade)) lines.push_back(std::move(line));
   lines.push_back(program_line(p, basis));
   for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
   return lines;

@@ -9,6 +9,7 @@
 
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/remedies.hpp"
+#include "sim/sweep/upgrade.hpp"
 
 namespace foreshard::cli {
 
@@ -38,8 +39,9 @@ struct FailedPlace {
 /// What a plan starts from.
 struct PlanBasis {
   const Settings* source =
-      nullptr;                   ///< its own settings, of which a recording's plan is said to differ; null: not said
-  bool machine_assumed = false;  ///< nobody has said which machine it is (source_options.hpp)
+      nullptr;  ///< its own settings, of which a recording's plan is said to differ; null: not said
+  const sim::Upgrade* upgrade = nullptr;  ///< of a recording that is planned under another PyTorch version
+  bool machine_assumed = false;           ///< nobody has said which machine it is (source_options.hpp)
 };
 
 /// One line each, without an end of line. The first says whether it fits, the second how fast it is, or that this is

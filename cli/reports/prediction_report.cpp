@@ -17,6 +17,7 @@
 #include "cli/reports/remedy_json.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/reports/trial_report.hpp"
+#include "cli/reports/upgrade_report.hpp"
 #include "cli/terminal/printable.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
@@ -223,6 +224,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
                          {"late_rank", p.host_scale.late_rank < 0 ? Json(nullptr) : Json(p.host_scale.late_rank)},
                          {"keeps_up", p.keeps_up < 0 ? Json(nullptr) : Json(p.keeps_up)}};
   json["recorded_on"] = recorded_on_json(p);
+  json["upgrade"] = basis.upgrade != nullptr ? upgrade_json(*basis.upgrade) : Json(nullptr);
   json["settings"] = Json::object();
   for (const auto& [key, value] : setting_options(p.run.settings))
     json["settings"][key] = parse_ordered_json_text(value);

@@ -16,6 +16,7 @@
 #include "core/base/units.hpp"
 #include "sim/parallel/for_each.hpp"
 #include "sim/sweep/remedies.hpp"
+#include "sim/sweep/upgrade.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -40,6 +41,21 @@ Result<sim::Remedies> what_fits(const Planned& planned, Console& console) {
   return sim::find_remedies(*workloads, planned.machine,
                             {planned.settings, planned.memory_limit, sim::hardware_threads(),
                              [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
+}
+
+/// Of a recording of another PyTorch version than the wanted one: what that moves.
+std::optional<sim::Upgrade> what_upgrading_moves(const Planned& planned, const sim::Prediction& p, Console& console) {
+  const std::string& from = planned.source.settings.pytorch;
+  const bool plain = !p.deadlock && !p.out_of_memory && p.ranks.empty();
+  if (sim::from_model(*planned.workload) || from == planned.settings.pytorch || !plain) return std::nullopt;
+  sim::PredictRequest request{planned.settings, planned.memory_limit};
+  request.threads = sim::hardware_threads();
+  auto found = sim::find_upgrade(*planned.workload, planned.machine, request, from, p);
+  if (!found) {
+    console.warn("what the other PyTorch version moves was not found out: " + found.error().text());
+    return std::nullopt;
+  }
+  return std::move(*found);
 }
 
 Result<int> plan(PlanOptions& options, Console& console) {
@@ -70,7 +86,8 @@ Result<int> plan(PlanOptions& options, Console& console) {
       console.warn("what would fit was not found out: " + found.error().text());
   }
   const sim::Remedies* fitting = remedies ? &*remedies : nullptr;
-  const PlanBasis basis{&planned->source.settings, planned->machine_assumed};
+  const auto upgrade = what_upgrading_moves(*planned, *p, console);
+  const PlanBasis basis{&planned->source.settings, upgrade ? &*upgrade : nullptr, planned->machine_assumed};
   Json json = prediction_json(options.source.source.text, basis, *planned->workload, *p, fitting);
   json["fabric"] = planned->fabric.empty() ? Json(nullptr) : Json(planned->fabric);
   if (!options.output.empty())

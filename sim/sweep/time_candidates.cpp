@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "core/settings/version_rules.hpp"
 #include "sim/sweep/candidate_list.hpp"
 
 namespace foreshard::sim {
@@ -94,6 +96,10 @@ void TimeList::transports() {
     add(ChangeKind::reduce_scatter_group,
         "reduce-scatters have a communicator of their own: they run beside all-gathers instead of behind them",
         [](Settings& s) { s.separate_reduce_scatter_group = true; });
+  if (holds(RuleId::reduce_input_cap, base_.pytorch) && base_.shard_ranks() > 1)
+    add(ChangeKind::reduce_scatter_inputs,
+        "two reduce-scatter inputs in flight: backward does not wait for the reduction before it",
+        [](Settings& s) { s.reduce_scatter_max_input_buffers = std::max(2U, s.reduce_scatter_max_input_buffers); });
 }
 
 void TimeList::reduction() {

@@ -21,6 +21,7 @@ enum class ChangeKind : std::uint8_t {
   program = 7,
   reduce_scatter_group = 8,
   ends = 9,  ///< embedding and head
+  reduce_scatter_inputs = 10,
 };
 
 struct TimeCandidate {
@@ -30,8 +31,9 @@ struct TimeCandidate {
 };
 
 /// Each different from `base` and from the others: prefetch lists and the async unshard, parameters kept after forward,
-/// transports, a communicator of the reduce-scatters' own, the gradients' dtype, larger units, HSDP, then what shapes
-/// the step itself (optimizer, checkpointing, offload). `root_has_weights`: embedding and head, too.
+/// transports, a communicator of the reduce-scatters' own, more reduce-scatter inputs in flight, the gradients' dtype,
+/// larger units, HSDP, then what shapes the step itself (optimizer, checkpointing, offload). `root_has_weights`:
+/// embedding and head, too.
 [[nodiscard]] std::vector<TimeCandidate> time_candidates(const Settings& base, bool root_has_weights = false);
 
 }  // namespace foreshard::sim

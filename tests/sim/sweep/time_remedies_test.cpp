@@ -99,6 +99,16 @@ TEST_CASE("time candidates differ from the run and from one another, and fit it"
     CHECK(options.contains("--all-gather copy-engine"));
     CHECK(options.contains("--replicate 2") == several_nodes);
   }
+  Settings later = base();
+  const auto inputs = [](const Settings& settings) {
+    const auto list = time_candidates(settings);
+    return std::any_of(list.begin(), list.end(), [](const TimeCandidate& one) {
+      return one.candidate.setting == "--reduce-scatter-max-input-buffers 2";
+    });
+  };
+  CHECK_FALSE(inputs(later));  // 2.11 has no such call
+  later.pytorch = "2.13";
+  CHECK(inputs(later));
   Settings tuned = base();
   tuned.post_optimizer_event = true;
   for (const TimeCandidate& one : time_candidates(tuned))

@@ -1,0 +1,93 @@
+#include "sim/sweep/upgrade.hpp"
+
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "core/settings/pytorch_version.hpp"
+#include "sim/parallel/for_each.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+/// Less is 0.00 ms.
+constexpr double kShownMs = 0.005;
+
+std::int64_t less(Bytes after, Bytes before) {
+  return static_cast<std::int64_t>(after) - static_cast<std::int64_t>(before);
+}
+
+VersionChange change_of(const Prediction& after, const Prediction& before) {
+  const MemoryPeaks a = largest_peaks(after);
+  const MemoryPeaks b = largest_peaks(before);
+  return {less(a.requested, b.requested), less(a.allocated, b.allocated), less(a.active, b.active),
+          less(a.reserved, b.reserved), after.step_ms - before.step_ms};
+}
+
+VersionChange reversed(const VersionChange& c) {
+  return {-c.requested, -c.allocated, -c.active, -c.reserved, -c.step_ms};
+}
+
+/// Whether a plan under these settings may differ by the rule.
+bool is_followed(const VersionRule& rule, const Settings& settings) {
+  if (rule.planned == RulePlanned::yes) return rule.moves != RuleEffect::nothing;
+  return rule.id == RuleId::reduce_input_cap && settings.reduce_scatter_max_input_buffers > 1;
+}
+
+}  // namespace
+
+bool VersionChange::moves() const {
+  return requested != 0 || allocated != 0 || active != 0 || reserved != 0 || std::abs(step_ms) >= kShownMs;
+}
+
+Result<Upgrade> find_upgrade(const Workload& workload, const MachineProfile& machine, const PredictRequest& request,
+                             const std::string& from, const Prediction& planned) {
+  PredictRequest ask{request.settings, request.memory_limit, request.steps, planned.host_scale};
+  ask.ops_alone = true;
+  const auto under = [&](const std::string& pytorch) {
+    PredictRequest other = ask;
+    other.settings.pytorch = pytorch;
+    return predict(workload, machine, other);
+  };
+  // Other words for the same version: a plan of the recorded settings to the letter takes what was recorded of when
+  // blocks came free, which none of another version has.
+  const auto before = under(from + "~");
+  FORESHARD_TRY(before);
+  Upgrade out{from,
+              request.settings.pytorch,
+              largest_peaks(*before),
+              largest_peaks(planned),
+              planned.has_time,
+              before->step_ms,
+              planned.step_ms,
+              change_of(planned, *before),
+              {},
+              {},
+              {}};
+  std::vector<const VersionRule*> followed;
+  for (const VersionRule* rule : differing_rules(from, out.to))
+    (is_followed(*rule, request.settings) ? followed : out.not_planned).push_back(rule);
+  const bool newer = pytorch_minor(out.to) >= pytorch_minor(from);
+  // The newer version with the first k rules; all of them is the newer version itself, and none the older one.
+  std::vector<std::optional<Result<Prediction>>> with(followed.size());
+  for_each(followed.size(), request.threads, [&](std::size_t k) {
+    std::string pytorch = newer ? out.to : from;
+    for (std::size_t i = k; i < followed.size(); ++i) pytorch = without_rule(pytorch, *followed[i]);
+    with[k] = under(pytorch);
+  });
+  for (std::size_t k = 0; k < followed.size(); ++k) {
+    FORESHARD_TRY(*with[k]);
+    const bool last = k + 1 == followed.size();
+    if (!last) FORESHARD_TRY(*with[k + 1]);
+    const Prediction& whole = newer ? planned : *before;
+    const Prediction& next = last ? whole : **with[k + 1];
+    const VersionChange part = change_of(next, **with[k]);
+    if (part.moves())
+      out.rules.push_back({followed[k], newer ? part : reversed(part)});
+    else
+      out.unmoved.push_back(followed[k]);
+  }
+  return out;
+}
+
+}  // namespace foreshard::sim
