@@ -86,6 +86,15 @@ class SettingsTest(unittest.TestCase):
         self.assertEqual(settings_of(units)["reshard_of_unit"], {"layers.1": 2})
         self.assertFalse(about_of(units)["root_reshard_explicit"])
 
+    def test_reduce_scatter_inputs_of_the_unit_that_keeps_most(self):
+        units = blocks()
+        self.assertNotIn("reduce_scatter_max_input_buffers", settings_of(units))
+        units[0]["groups"][0]["reduce_scatter_max_input_buffers"] = None  # before 2.13
+        self.assertNotIn("reduce_scatter_max_input_buffers", settings_of(units))
+        units[1]["groups"][0]["reduce_scatter_max_input_buffers"] = 3
+        units[2]["groups"][0]["reduce_scatter_max_input_buffers"] = 1
+        self.assertEqual(settings_of(units)["reduce_scatter_max_input_buffers"], 3)
+
     def test_transports(self):
         units = blocks()
         for one in units:

@@ -98,6 +98,9 @@ def _settings(
         "units_per_group": _modules_a_unit(units),
         "alloc_conf": alloc_conf(environment),
     }
+    kept = max((group.get("reduce_scatter_max_input_buffers") or 1 for group in groups), default=1)
+    if kept > 1:  # the largest of the root's tree counts (FSDPState._init_shared_state)
+        settings["reduce_scatter_max_input_buffers"] = kept
     settings |= _reshard_settings(units)
     settings |= _prefetch_settings(units)
     settings |= _transports(groups, environment.get("zero_cta"))
