@@ -38,10 +38,9 @@ std::vector<BuiltinMachine> builtin_machines() {
 
 std::string version_report() {
   std::string out = version_text();
-  out +=
-      fmt::format("PyTorch: {} to {}, default {}; FSDP2's schedule is that of {}, the allocator's rules 2.{} to 2.{}\n",
-                  kKnownPyTorch.front(), kKnownPyTorch.back(), kCheckedPyTorch, kFsdpSchedule,
-                  kAllocatorVersions.oldest, kAllocatorVersions.newest);
+  out += fmt::format("PyTorch: {} to {} (of {}), default {}; FSDP2 in full from {} on, the allocator from 2.{} on\n",
+                     kKnownPyTorch.front(), kKnownPyTorch.back(), kMainRead, kCheckedPyTorch, kFsdpSchedule,
+                     kAllocatorVersions.oldest);
   out += fmt::format("store schema: {}\n", traces::kSchemaVersion);
   out += fmt::format("GPU back end: {}\n", gpu_backend() != nullptr
                                                ? "CUDA and NCCL"

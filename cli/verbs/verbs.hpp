@@ -43,6 +43,7 @@ Action add_plan(OptionSet& set);
 Action add_probe(OptionSet& set);
 Action add_query(OptionSet& set);
 Action add_replay(OptionSet& set);
+Action add_rules(OptionSet& set);
 Action add_run(OptionSet& set);
 Action add_serve(OptionSet& set);
 Action add_sweep(OptionSet& set);

@@ -157,7 +157,8 @@ TEST_CASE("a word that completion or man does not know is refused with the neare
 
 TEST_CASE("--version names commit, rules, schema, back end and every built-in profile") {
   const Answer text = run_cli({"--version"});
-  CHECK(text.out.find("PyTorch: 2.6 to 2.12, default 2.11; FSDP2's schedule is that of 2.11") != std::string::npos);
+  CHECK(text.out.find("PyTorch: 2.6 to main (of September 2026), default 2.11; FSDP2 in full from 2.11 on") !=
+        std::string::npos);
   const auto json = nlohmann::json::parse(run_cli({"--version", "--json"}).out);
   CHECK(json["gpu_backend"] == false);
   CHECK(json["fsdp_schedule"] == "2.11");

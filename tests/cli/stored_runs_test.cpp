@@ -96,7 +96,8 @@ TEST_CASE("the JSON of every verb begins with one schema and the verb") {
            {"import", "--snapshot", sample, "--about", "traces/samples/mlp_implicit.about.json", "-o",
             stores.folder.file("i.db")},
            {"explain", stores.folder.file("i.db"), "--no-remedies"},
-           {"machines"}}) {
+           {"machines"},
+           {"rules", "--pytorch", "2.13", "--against", "2.11"}}) {
     std::vector<std::string> words = verb;
     words.push_back("--json");
     const Answer answer = run_cli(words);
