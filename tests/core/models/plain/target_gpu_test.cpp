@@ -11,8 +11,9 @@ namespace {
 constexpr Bytes kSmallWorkspace = 8 * kMiB + 128 * kKiB;
 constexpr Bytes kLargeWorkspace = 32 * kMiB;
 
-Workload made(const TargetGpu& gpu) {
+Workload made(const TargetGpu& gpu, const char* pytorch = "2.11") {
   Settings s;
+  s.pytorch = pytorch;
   s.gpus = 2;
   s.batch = 2;
   s.seq = 160;  // no multiple of flash's 128 rows
@@ -54,11 +55,26 @@ TEST_CASE("compute capability decides, not the number of SMs") {
   CHECK(kernels(ampere, "cudnn_attention") == 0);
   CHECK(kernels(ampere, "flash_attention") == kernels(hopper, "cudnn_attention"));
   CHECK(estimates_flash(ampere));
-  // A later Blackwell takes flash as well, with the larger workspace; a number of SMs alone is Hopper.
+  // A later Blackwell takes flash as well; a number of SMs alone is Hopper.
   CHECK(kernels(made({148, 120}), "cudnn_attention") == 0);
-  CHECK(requests(made({148, 120}), 0, kLargeWorkspace) > 0);
   CHECK(kernels(made(132), "cudnn_attention") > 0);
   CHECK(kernels(made({148, 100}), "cudnn_attention") > 0);
+}
+
+TEST_CASE("after Hopper the PyTorch version decides on cuBLAS' workspace") {
+  const auto large = [](std::uint32_t capability, const char* pytorch) {
+    const Workload w = made({148, capability}, pytorch);
+    CHECK((requests(w, 0, kLargeWorkspace) > 0) != (requests(w, 0, kSmallWorkspace) > 0));
+    return requests(w, 0, kLargeWorkspace) > 0;
+  };
+  for (const char* version : {"2.11", "2.12", "main"}) {
+    CHECK(large(90, version));
+    CHECK_FALSE(large(80, version));
+    for (const std::uint32_t blackwell : {100U, 103U, 120U})
+      CHECK(large(blackwell, version) == (std::string(version) != "2.11"));
+  }
+  CHECK_FALSE(large(110, "2.13"));  // Thor
+  CHECK(large(110, "2.14"));
 }
 
 TEST_CASE("flash asks for what flash_api.cpp does, and keeps nothing beyond the step") {
