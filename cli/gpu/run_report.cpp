@@ -80,8 +80,9 @@ Json collectives_json(const gpu::Execution& execution) {
 void add_plan(Json& json, const RunReport& report) {
   if (report.plan == nullptr) return;
   const sim::Prediction& p = *report.plan;
-  json["plan"] = prediction_json(report.source, {&report.planned.source.settings, report.planned.machine_assumed},
-                                 *report.planned.workload, p);
+  json["plan"] =
+      prediction_json(report.source, {&report.planned.source.settings, nullptr, report.planned.machine_assumed},
+                      *report.planned.workload, p);
   const MemoryPeaks& peaks = report.ranks.front().peaks;
   const double measured = gpu::slowest_step_ms(report.ranks);
   json["difference"] = {
