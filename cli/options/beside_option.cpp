@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "core/base/units.hpp"
@@ -56,8 +57,12 @@ void BesideOption::add_to(OptionSet& set) {
 }
 
 Result<std::optional<sim::BesideRequest>> BesideOption::read(const SourceOptions& from, const Planned& planned,
-                                                             Console& console) {
+                                                             const sim::Differences& ranks, Console& console) {
   if (text_.empty()) return std::nullopt;
+  if (std::any_of(ranks.ranks.begin(), ranks.ranks.end(),
+                  [](const sim::RankDifference& rank) { return rank.dead_from != sim::kNeverDies; }))
+    return fail(ErrorKind::usage, "a job that hangs has no step that another one could lengthen", "--beside",
+                "leave out --dead-rank, or --beside");
   const auto given = parse(text_);
   FORESHARD_TRY(given);
   FORESHARD_TRY(check_they_can_meet(planned));
@@ -68,9 +73,16 @@ Result<std::optional<sim::BesideRequest>> BesideOption::read(const SourceOptions
   Settings settings = planned.settings;
   if (!given->source.empty()) {
     SourceOptions options = from;
-    options.source.text = given->source;
+    // What the command says of this job's model (--layers, --lora, …) is not said of the other one's.
+    options.source = {given->source};
+    options.source.lowering = from.source.lowering;
+    options.source.store = from.source.store;
     auto other = read_source(options, console);
-    FORESHARD_TRY(other);
+    if (!other) {
+      Error error = other.error();
+      error.what = "--beside: the other job: " + error.what;
+      return tl::unexpected(std::move(error));
+    }
     for (const std::string& note : other->notes) console.note(note);
     for (const std::string& warning : other->warnings) console.warn("the other job: " + warning);
     source = std::move(*other);

@@ -9,6 +9,7 @@
 #include "cli/options/planning.hpp"
 #include "core/base/error.hpp"
 #include "sim/predict/beside.hpp"
+#include "sim/predict/rank_difference.hpp"
 
 namespace foreshard::cli {
 
@@ -18,9 +19,9 @@ class BesideOption {
   void add_to(OptionSet& set);
 
   /// None: it was not given. A source of its own is read as `from` says of the plan's; its workload lives as long as
-  /// this.
+  /// this. `ranks`: of the plan, none of which may die.
   [[nodiscard]] Result<std::optional<sim::BesideRequest>> read(const SourceOptions& from, const Planned& planned,
-                                                               Console& console);
+                                                               const sim::Differences& ranks, Console& console);
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:

@@ -136,20 +136,11 @@ bool alike(const sim::RankGroup& group) {
          group.network_slowdown == 1;
 }
 
-/// What ranks that differ cost.
-std::string ranks_line(const sim::Prediction& p) {
-  constexpr double kShown = 0.005;  // ms: less is 0.00
-  const double longer = p.step_ms - p.step_alike_ms;
-  const std::string change =
-      std::abs(longer) < kShown
-          ? std::string("do not change the step")
-          : fmt::format("make the step {:.2f} ms ({:.1f} %) {}", std::abs(longer),
-                        std::abs(share_of(longer, p.step_alike_ms)), longer < 0 ? "shorter" : "longer");
-  const Nanoseconds waits = p.stragglers ? p.stragglers->ranks.front().waiting : Nanoseconds{};
-  return fmt::format(
-      "ranks that differ ({}) {}: {:.2f} ms if all were alike; in the step rank 0 waits for other ranks "
-      "for {:.2f} ms",
-      rank_differences(p), change, p.step_alike_ms, waits.ms());
+/// "rank 5", "ranks 3–59 (every 8th)", "all 64 ranks".
+std::string members_words(const sim::RankGroup& group, std::uint32_t world) {
+  constexpr std::size_t kRuns = 3;
+  if (group.count == world) return fmt::format("all {} ranks", world);
+  return (group.count == 1 ? "rank " : "ranks ") + rank_words(group.members, kRuns);
 }
 
 /// The first of what fits, in one line.
@@ -172,6 +163,21 @@ std::string best_that_fits(const sim::Prediction& p, const sim::Remedies& remedi
 
 }  // namespace
 
+std::string ranks_line(const sim::Prediction& p) {
+  constexpr double kShown = 0.005;  // ms: less is 0.00
+  const double longer = p.step_ms - p.step_alike_ms;
+  const std::string change =
+      std::abs(longer) < kShown
+          ? std::string("do not change the step")
+          : fmt::format("make the step {:.2f} ms ({:.1f} %) {}", std::abs(longer),
+                        std::abs(share_of(longer, p.step_alike_ms)), longer < 0 ? "shorter" : "longer");
+  const Nanoseconds waits = p.stragglers ? p.stragglers->ranks.front().waiting : Nanoseconds{};
+  return fmt::format(
+      "ranks that differ ({}) {}: {:.2f} ms if all were alike; in the step rank 0 waits for other ranks "
+      "for {:.2f} ms",
+      rank_differences(p), change, p.step_alike_ms, waits.ms());
+}
+
 std::string rank_differences(const sim::Prediction& p) {
   constexpr std::size_t kNamed = 3;
   std::vector<std::string> parts;
@@ -187,11 +193,11 @@ std::string rank_differences(const sim::Prediction& p) {
     if (group.traits.host != 1) how.push_back(fmt::format("host × {}", group.traits.host));
     if (group.own_workload)
       how.push_back(group.own_model.empty() ? "its own recording" : "the model " + group.own_model);
-    if (group.link_slowdown > 1) how.push_back(fmt::format("in groups with an NVLink × {:.3g}", group.link_slowdown));
+    if (group.link_slowdown > 1)
+      how.push_back(fmt::format("in groups whose slowest NVLink takes {:.3g} times as long", group.link_slowdown));
     if (group.network_slowdown > 1)
-      how.push_back(fmt::format("in groups with adapters × {:.3g}", group.network_slowdown));
-    parts.push_back(fmt::format("{} {}: {}", group.count == 1 ? "rank" : fmt::format("{} ranks from", group.count),
-                                group.first, fmt::join(how, ", ")));
+      how.push_back(fmt::format("in groups whose slowest adapter takes {:.3g} times as long", group.network_slowdown));
+    parts.push_back(fmt::format("{}: {}", members_words(group, p.run.settings.world()), fmt::join(how, ", ")));
   }
   if (more > 0) parts.push_back(fmt::format("{} more", more));
   return fmt::format("{}", fmt::join(parts, "; "));

@@ -33,6 +33,9 @@ struct FailedPlace {
 /// How ranks differ, as many groups of them as a line has room for: "rank 5: kernels × 1.2"; empty: all are alike.
 [[nodiscard]] std::string rank_differences(const sim::Prediction& p);
 
+/// What that costs, of a plan that has a time and whose ranks differ.
+[[nodiscard]] std::string ranks_line(const sim::Prediction& p);
+
 /// Bytes that the caching allocator could take beyond the peak of reserved memory; 0 where it ran out of memory.
 [[nodiscard]] Bytes free_at_peak(const sim::Prediction& p);
 

@@ -109,6 +109,7 @@ Json ranks_json(const sim::Prediction& p) {
   }
   json["groups"] = std::move(groups);
   json["differ"] = rank_differences(p);
+  json["sentence"] = p.has_time && !rank_differences(p).empty() ? Json(ranks_line(p)) : Json(nullptr);
   json["step_alike_ms"] = p.has_time ? Json(p.step_alike_ms) : Json(nullptr);
   return json;
 }

@@ -54,16 +54,15 @@ std::optional<Bytes> memory_limit_of(const Run& run) {
   return machine && sim::memory_options(*machine).capacity == capacity ? std::nullopt : std::optional(capacity);
 }
 
-/// A text at `path` of what a plan printed as JSON.
-std::string plan_text(const Run& run, const std::string& key, const char* member = nullptr) {
+}  // namespace
+
+std::string plan_text(const Run& run, const std::string& key, const char* member) {
   const auto kept = run.results.find(key);
   if (run.info.kind != RunKind::planned || kept == run.results.end()) return {};
   nlohmann::json value = parse_json_text(kept->second);
   if (member != nullptr) value = value.is_object() ? value.value(member, nlohmann::json()) : nlohmann::json();
   return value.is_string() ? value.get<std::string>() : std::string();
 }
-
-}  // namespace
 
 RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted) {
   RunSummary summary;

@@ -44,4 +44,7 @@ struct RunSummary {
 /// time; none: timed_step() and memory_step().
 [[nodiscard]] RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted = {});
 
+/// A text of what a plan printed as JSON, at `key` or at `member` of the object there; empty: no plan, or no such text.
+[[nodiscard]] std::string plan_text(const Run& run, const std::string& key, const char* member = nullptr);
+
 }  // namespace foreshard::cli

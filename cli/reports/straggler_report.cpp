@@ -112,6 +112,8 @@ Json stragglers_json(const Stragglers& found) {
                              {"communication_ns", rank.communication.count},
                              {"idle_ns", rank.idle.count},
                              {"others_wait_ns", rank.delay.count}});
+  json["equally_late"] = Json::array();
+  for (const RankRun& run : found.equally_late) json["equally_late"].push_back({run.first, run.count, run.stride});
   json["late"] = nullptr;
   if (!found.late) return json;
   Json late = {{"rank", found.late->rank},          {"by_path", found.late->by_path},

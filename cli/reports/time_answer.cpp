@@ -6,6 +6,7 @@
 
 #include "cli/reports/beside_report.hpp"
 #include "cli/reports/no_remedies.hpp"
+#include "cli/reports/run_summary.hpp"
 #include "core/explain_time/time_words.hpp"
 #include "core/run/step_title.hpp"
 
@@ -68,6 +69,7 @@ std::vector<std::string> time_answer(const TimeReport& report) {
   std::vector<std::string> lines = sentences(report);
   lines.front() = fmt::format("{}, {}: {}", report.run.info.name,
                               step_title(report.run, report.time.recording, report.time.step), lines.front());
+  if (std::string ranks = plan_text(report.run, "ranks", "sentence"); !ranks.empty()) lines.push_back(std::move(ranks));
   if (const Json beside = stored_beside(report.run); beside.is_object())
     lines.push_back(beside.value("sentence", std::string()));
   return lines;

@@ -5,6 +5,7 @@
 #include "cli/reports/as_it_is.hpp"
 #include "cli/reports/beside_report.hpp"
 #include "cli/reports/json_values.hpp"
+#include "cli/reports/run_summary.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_report.hpp"
@@ -153,6 +154,8 @@ Json time_json(const TimeReport& report) {
   json["run"] = report.path;
   json["name"] = report.run.info.name;
   json["headline"] = answer_text(report);
+  if (const std::string ranks = plan_text(report.run, "ranks", "sentence"); !ranks.empty())
+    json["ranks_that_differ"] = ranks;
   if (Json beside = stored_beside(report.run); beside.is_object()) json["beside"] = std::move(beside);
   json["step"] = e.step;
   json["step_title"] = step_title(report.run, e.recording, e.step);

@@ -70,10 +70,12 @@ Result<int> plan(PlanOptions& options, Console& console) {
   FORESHARD_TRY(trials);
   const auto kept = options.ranks.kept(*planned, *ranks, console);
   FORESHARD_TRY(kept);
-  const auto beside = options.beside.read(options.source, *planned, console);
+  const auto beside = options.beside.read(options.source, *planned, *ranks, console);
   FORESHARD_TRY(beside);
   auto p = predict_planned(*planned, options.name, *ranks, *trials, *kept, *beside);
   if (!p) return tl::unexpected(options.setting_options.with_file(p.error()));
+  if (*beside && p->out_of_memory)
+    console.note("--beside: a job that runs out of memory has no step that another one could lengthen");
   const auto known = plan_fingerprint(*planned, *ranks, *trials, *kept, *beside);
   FORESHARD_TRY(known);
   keep_fingerprint(p->run, *known);

@@ -250,17 +250,31 @@ const RankTime* critical_one(const Stragglers& found, const std::map<std::uint32
     std::vector<Weighted<Nanoseconds>> others;
     for (const RankTime& other : found.ranks)
       if (other.rank != rank.rank) others.push_back({own(other), other.stands_for});
-    if (own(rank) - lower_median(std::move(others)) > rank.step.scaled(kLateShareOfStep)) return &rank;
+    const Nanoseconds excess = own(rank) - lower_median(std::move(others));
+    if (excess > rank.step.scaled(kLateShareOfStep) && excess > rank.communication) return &rank;
   }
   return nullptr;
 }
 
-/// Another rank spends its time as `late` does, as two equally slow ones do, or all but a fast one.
-bool has_equals(const Stragglers& found, const RankTime& late) {
-  return late.stands_for > 1 || std::any_of(found.ranks.begin(), found.ranks.end(), [&](const RankTime& other) {
-           return other.rank != late.rank && other.compute == late.compute && other.waiting == late.waiting &&
-                  other.communication == late.communication && other.idle == late.idle;
-         });
+/// The ranks that spend their time as `late` does, itself among them: two equally slow ones, or all but a fast one.
+std::vector<std::uint32_t> equals_of(const Stragglers& found, const RankTime& late,
+                                     const std::vector<RankMembers>& groups) {
+  std::vector<std::uint32_t> out;
+  for (const RankTime& other : found.ranks) {
+    if (other.compute != late.compute || other.waiting != late.waiting || other.communication != late.communication ||
+        other.idle != late.idle)
+      continue;
+    const auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const RankMembers& of) { return of.first == other.rank; });
+    if (other.stands_for == 1 || group == groups.end()) {
+      out.push_back(other.rank);
+      continue;
+    }
+    for (const RankRun& run : group->members)
+      for (std::uint32_t i = 0; i < run.count; ++i) out.push_back(run.first + i * run.stride);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 }  // namespace
@@ -289,7 +303,11 @@ std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<Rank
   const RankTime* late = most_waited_for(found);
   const bool by_path = late == nullptr;
   if (by_path) late = critical_one(found, parts);
-  if (late == nullptr || has_equals(found, *late)) return found;
+  if (late == nullptr) return found;
+  if (const auto equals = equals_of(found, *late, groups); equals.size() > 1) {
+    if (2 * equals.size() <= found.counted) found.equally_late = runs_of(equals);
+    return found;
+  }
   const Rank& rank = *std::find_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.rank == late->rank; });
   const auto part = parts.find(late->rank);
   LateRank out;

@@ -78,14 +78,17 @@ struct Stragglers {
   std::uint32_t counted = 0;    ///< ranks that these stand for, up to `world`
   Nanoseconds waiting;          ///< mean over those ranks' `waiting`
   std::optional<LateRank> late;
+  /// Ranks that nothing tells apart, each of which would be late if it were alone; none: there are none, or `late` is.
+  std::vector<RankRun> equally_late;
   bool planned = false;  ///< of a plan: ranks that are not shown are like one that is
 };
 
 /// A rank is late where the others wait for it at least this part of the step, and at least half of all their waiting
 /// is for it. Under a profiler four H200s of one host (PyTorch 2.11, Llama of 16 layers) wait for the slowest host for
 /// 1.2 % of a step where nothing is wrong. It is also late where at least half of the critical path goes through it,
-/// and its own compute and idle time is above the others' median by kLateShareOfStep: kernels of healthy ranks are
-/// within 0.8 % of one another (rank_fit.hpp).
+/// and its own compute and idle time is above the others' median by kLateShareOfStep, and by more than it waits for
+/// collectives that all have begun (else these set the pace). Kernels of healthy ranks are within 0.8 % of one another
+/// (rank_fit.hpp).
 inline constexpr double kLateShareOfStep = 0.02;
 inline constexpr double kLateShareOfWaiting = 0.5;
 

@@ -40,9 +40,11 @@ std::string reason(const LateRank& late, const PhaseDelay& worst) {
 std::string late_words(const LateRank& late, const RankTime& time) {
   if (late.by_path)
     return fmt::format(
-        "rank {0} is late, mostly {1}: the critical path over the ranks goes through it for {2} of {3} a step; the "
-        "other ranks' GPUs wait for it for {4} on average, and else compute beside collectives that it has not begun",
-        late.rank, phase_name(late.phase), format_time(late.path), format_time(time.step), format_time(time.delay));
+        "rank {0} is late, mostly {1}: the critical path over the ranks goes through it for {2} of a step (its own: "
+        "compute {3}, exposed communication {4}, idle {5}); the others' GPUs wait for it for {6} on average, and else "
+        "compute beside collectives that it has not begun",
+        late.rank, phase_name(late.phase), format_time(late.path), format_time(time.compute),
+        format_time(time.communication), format_time(time.idle), format_time(time.delay));
   return fmt::format(
       "rank {0} is late, mostly {1}: the other ranks' GPUs wait for it for {2} a step on average, {3:.1f} % of rank "
       "{0}'s {4}",
@@ -82,12 +84,16 @@ std::vector<std::string> straggler_sentences(const Stragglers& found) {
     for (const RankTime& rank : found.ranks) step = std::max(step, rank.step);
     const RankTime& longest = *std::max_element(found.ranks.begin(), found.ranks.end(),
                                                 [](const RankTime& a, const RankTime& b) { return a.delay < b.delay; });
-    const bool several = longest.delay >= step.scaled(kLateShareOfStep);
-    out.push_back(fmt::format(
-        "{}: the {} ranks' GPUs wait for one another for {} a step on average, {:.1f} % of the step{}",
-        several ? "no rank alone is late" : "no rank is late", found.counted, format_time(found.waiting),
-        part(found.waiting, step),
-        several ? fmt::format(", longest for rank {} ({})", longest.rank, format_time(longest.delay)) : std::string()));
+    const std::string ranks =
+        found.equally_late.empty() ? fmt::format("rank {}", longest.rank) : "ranks " + rank_words(found.equally_late);
+    const bool waits = longest.delay >= step.scaled(kLateShareOfStep);
+    const bool several = waits || !found.equally_late.empty();
+    const std::string whom = waits ? fmt::format(", longest for {} ({})", ranks, format_time(longest.delay))
+                                   : ", and the critical path over them goes through " + ranks;
+    out.push_back(
+        fmt::format("{}: the {} ranks' GPUs wait for one another for {} a step on average, {:.1f} % of the step{}",
+                    several ? "no rank alone is late" : "no rank is late", found.counted, format_time(found.waiting),
+                    part(found.waiting, step), several ? whom : std::string()));
   } else {
     const LateRank& late = *found.late;
     const RankTime& time = time_of(found, late.rank);

@@ -1,6 +1,8 @@
 // Who waits for whom, on ranks made by hand: times in microseconds.
 #include "core/straggler/straggler.hpp"
 
+#include <algorithm>
+
 #include "core/straggler/rank_fit.hpp"
 #include "core/straggler/straggler_text.hpp"
 #include "tests/catch.hpp"
@@ -145,7 +147,7 @@ TEST_CASE("two ranks that are equally slow are not one late rank") {
   CHECK(
       straggler_sentences(*found).front() ==
       "no rank alone is late: the 4 ranks' GPUs wait for one another for 100 us a step on average, 21.7 % of the step, "
-      "longest for rank 2 (133.333 us)");
+      "longest for ranks 2–3 (133.333 us)");
 }
 
 TEST_CASE("kernels of a late rank are called by their titles") {
@@ -303,16 +305,18 @@ TEST_CASE("late in one phase, waited for in another") {
   CHECK(straggler_sentences(*found).at(1) == "in optimizer its GPU computes for 300 us a step, the others' for 100 us");
 }
 
-TEST_CASE("the first of several steps is left out, and ranks that are not recorded are said") {
-  Run run = one_late().run();
-  run.settings.gpus = 8;
-  const std::size_t ops = run.rank_ops.size();
+namespace {
+
+/// The same step twice, 1 ms apart.
+Run twice(const Ranks& ranks) {
+  Run run = ranks.run();
+  const std::size_t each = run.rank_ops.size() / run.ranks.size();
   run.steps.push_back(run.steps.front());
   run.steps.back().index = 1;
   std::vector<RankOpRecord> all;
-  for (std::size_t first = 0; first < ops; first += ops / 3)
+  for (std::size_t first = 0; first < run.rank_ops.size(); first += each)
     for (const std::int32_t step : {0, 1})
-      for (std::size_t i = first; i < first + ops / 3; ++i) {
+      for (std::size_t i = first; i < first + each; ++i) {
         all.push_back(run.rank_ops[i]);
         all.back().step = step;
         if (step == 1)
@@ -320,6 +324,14 @@ TEST_CASE("the first of several steps is left out, and ranks that are not record
             *time += Nanoseconds::from_us(1000);
       }
   run.rank_ops = all;
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("the first of several steps is left out, and ranks that are not recorded are said") {
+  Run run = twice(one_late());
+  run.settings.gpus = 8;
   const auto found = find_stragglers(run);
   REQUIRE(found);
   CHECK(found->steps == 1);
@@ -357,8 +369,9 @@ TEST_CASE("a rank that stands for others counts as many times in means") {
     ranks.gather("forward", forward, 350, 0);
     ranks.kernel("gemm", "forward", 360, 660);
   }
-  const auto found = find_stragglers(folded(ranks, 8, R"([{"first_rank":0,"members":[[0,5,1],[6,2,1]],"kept":true},
-                           {"first_rank":5,"members":[[5,1,1]],"kept":true}])"));
+  const auto found =
+      find_stragglers(folded(ranks, 8, R"({"groups":[{"first_rank":0,"members":[[0,5,1],[6,2,1]],"kept":true},
+                           {"first_rank":5,"members":[[5,1,1]],"kept":true}]})"));
   REQUIRE(found);
   CHECK(found->counted == 8);
   REQUIRE(found->ranks.size() == 2);
@@ -373,17 +386,27 @@ TEST_CASE("a rank that stands for others counts as many times in means") {
         "of 8 ranks 2 are shown, one of each group that nothing tells apart; means are over all");
 }
 
-TEST_CASE("a rank that the critical path goes through is late, though the others hardly wait for it") {
-  // The others' kernel runs beside the gather that they have begun and rank 1 has not, and ends just before it.
+namespace {
+
+/// The kernels of three ranks run beside a gather that they have begun and the ranks of `late` have not, whose own take
+/// `longer` us more; they end just before it moves.
+Run beside_a_gather(const std::vector<std::uint32_t>& late, std::int64_t longer) {
   Ranks ranks(3);
   for (const std::uint32_t rank : {0U, 1U, 2U}) {
+    const bool is_late = std::find(late.begin(), late.end(), rank) != late.end();
     ranks.rank(rank);
     ranks.kernel("gemm", "forward", 0, 50);
-    ranks.kernel("gemm", "forward", 50, rank == 1 ? 940 : 900);
-    ranks.gather("forward", rank == 1 ? 905 : 60, 930, 0);
+    ranks.kernel("gemm", "forward", 50, is_late ? 900 + longer : 900);
+    ranks.gather("forward", is_late ? 905 : 60, 930, 0);
     ranks.kernel("gemm", "backward", 950, 1000);
   }
-  const auto found = find_stragglers(ranks.run());
+  return twice(ranks);
+}
+
+}  // namespace
+
+TEST_CASE("a rank that the critical path goes through is late though the others hardly wait for it") {
+  const auto found = find_stragglers(beside_a_gather({1}, 40));
   REQUIRE(found);
   CHECK(found->ranks[1].delay < found->ranks[1].step.scaled(kLateShareOfStep));
   REQUIRE(found->late);
@@ -394,16 +417,25 @@ TEST_CASE("a rank that the critical path goes through is late, though the others
         std::string::npos);
 }
 
-TEST_CASE("ranks within two hundredths of a step are none late, whichever the path goes through") {
-  Ranks ranks(3);
-  for (const std::uint32_t rank : {0U, 1U, 2U}) {
-    ranks.rank(rank);
-    ranks.kernel("gemm", "forward", 0, 50);
-    ranks.kernel("gemm", "forward", 50, rank == 1 ? 912 : 900);
-    ranks.gather("forward", rank == 1 ? 905 : 60, 930, 0);
-    ranks.kernel("gemm", "backward", 950, 1000);
+TEST_CASE("a slower rank is not late where collectives set the pace") {
+  // As above, but the gather moves for 100 us more, which all of them wait for.
+  Run run = beside_a_gather({1}, 40);
+  for (RankOpRecord& row : run.rank_ops) {
+    const Nanoseconds moved = Nanoseconds::from_us(row.step * 1000 + 925);
+    if (row.op.start > moved) row.op.start += Nanoseconds::from_us(100);
+    if (row.op.end > moved && (row.sequence >= 0 || row.op.start > moved)) row.op.end += Nanoseconds::from_us(100);
+    for (Nanoseconds* time : {&row.op.start, &row.op.end}) *time += Nanoseconds::from_us(row.step * 100);
   }
-  const auto found = find_stragglers(ranks.run());
+  const auto found = find_stragglers(run);
+  REQUIRE(found);
+  CHECK(found->ranks[1].compute > found->ranks[0].compute);
+  CHECK(found->ranks[1].communication > Nanoseconds::from_us(40));
+  CHECK_FALSE(found->late);
+}
+
+TEST_CASE("ranks within two hundredths of a step are none late whichever the path goes through") {
+  const auto found = find_stragglers(beside_a_gather({1}, 12));
   REQUIRE(found);
   CHECK_FALSE(found->late);
+  CHECK(found->equally_late.empty());
 }

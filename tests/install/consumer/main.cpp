@@ -29,7 +29,7 @@ int main() {
     std::fprintf(stderr, "%s\n", plan.error().text().c_str());
     return static_cast<int>(plan.error().kind);
   }
-  std::printf("step_ms %.3f\npeak_reserved_bytes %llu\n", plan->step_ms,
+  std::printf("step_ms %.9f\npeak_reserved_bytes %llu\n", plan->step_ms,
               static_cast<unsigned long long>(plan->peaks.reserved));
   return 0;
 }
