@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "sim/collectives/network_rate.hpp"
-#include "sim/collectives/ring.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -25,7 +24,9 @@ double tree_network(const Group& group) {
   return group.one_node() ? 0 : 2 * group.bytes * (group.nodes - 1) / group.nodes / group.per_node;
 }
 
-Estimate tree_with(const MachineProfile& machine, const Group& group, Protocol protocol) {
+}  // namespace
+
+Estimate tree(const MachineProfile& machine, const Group& group, Protocol protocol) {
   const NcclConstants& nccl = machine.nccl;
   const auto of = [protocol](const PerProtocol& values) {
     return protocol == Protocol::ll ? values.ll : protocol == Protocol::ll128 ? values.ll128 : values.simple;
@@ -47,23 +48,8 @@ Estimate tree_with(const MachineProfile& machine, const Group& group, Protocol p
   out.network = tree_network(group);
   out.pattern = NodePattern::tree;
   out.link = group.per_node > 1 ? 2 * group.bytes : 0;
-  out.path = fmt::format("NCCL tree, {}, {} channels",
-                         protocol == Protocol::ll      ? "LL"
-                         : protocol == Protocol::ll128 ? "LL128"
-                                                       : "Simple",
-                         out.sms);
+  out.path = fmt::format("NCCL tree, {}, {} channels", word(protocol), out.sms);
   return out;
-}
-
-}  // namespace
-
-Estimate tree(const MachineProfile& machine, const Group& group) {
-  Estimate best = tree_with(machine, group, Protocol::ll);
-  for (Protocol protocol : {Protocol::ll128, Protocol::simple}) {
-    Estimate next = tree_with(machine, group, protocol);
-    if (next.us < best.us) best = std::move(next);
-  }
-  return best;
 }
 
 Estimate nvls(const MachineProfile& machine, const Group& group) {
@@ -85,13 +71,34 @@ Estimate nvls(const MachineProfile& machine, const Group& group) {
   return out;
 }
 
-Estimate all_reduce(const MachineProfile& machine, const Group& group, bool registered) {
-  Estimate best = ring(machine, group, registered);
-  if (Estimate next = tree(machine, group); next.us < best.us && group.ranks > 2) best = std::move(next);
+AllReduceWay all_reduce_way(const MachineProfile& machine, const Group& group) {
+  using Algorithm = AllReduceWay::Algorithm;
+  AllReduceWay best{Algorithm::ring, ring_protocol(machine, group)};
+  double least = all_reduce(machine, group, best, false).us;
+  const auto offer = [&](AllReduceWay way) {
+    const double us = all_reduce(machine, group, way, false).us;
+    if (us >= least) return;
+    best = way;
+    least = us;
+  };
+  if (group.ranks > 2)
+    for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple})
+      offer({Algorithm::tree, protocol});
   // NVLS reduces inside a node: a group with one rank a node has nothing for it to do.
-  if (!machine.links.nvls || group.per_node < 2) return best;
-  if (Estimate next = nvls(machine, group); next.us < best.us) best = std::move(next);
+  if (machine.links.nvls && group.per_node >= 2) offer({Algorithm::nvls, Protocol::simple});
   return best;
+}
+
+Estimate all_reduce(const MachineProfile& machine, const Group& group, AllReduceWay way, bool registered) {
+  switch (way.algorithm) {
+    case AllReduceWay::Algorithm::tree:
+      return tree(machine, group, way.protocol);
+    case AllReduceWay::Algorithm::nvls:
+      return nvls(machine, group);
+    case AllReduceWay::Algorithm::ring:
+      break;
+  }
+  return ring(machine, group, way.protocol, registered);
 }
 
 }  // namespace foreshard::sim

@@ -3,17 +3,27 @@
 #pragma once
 
 #include "sim/collectives/group.hpp"
+#include "sim/collectives/ring.hpp"
 
 namespace foreshard::sim {
 
-/// Chain inside a node, double binary tree between nodes; the fastest protocol.
-[[nodiscard]] Estimate tree(const MachineProfile& machine, const Group& group);
+/// Chain inside a node, double binary tree between nodes.
+[[nodiscard]] Estimate tree(const MachineProfile& machine, const Group& group, Protocol protocol);
 
 /// The switch adds and multicasts: of each buffer a GPU sends all once and its share of the sum once. Needs
 /// `links.nvls`; across nodes the sums travel along a tree (NVLSTree).
 [[nodiscard]] Estimate nvls(const MachineProfile& machine, const Group& group);
 
-/// The fastest of ring, tree and, where the machine has it, NVLS.
-[[nodiscard]] Estimate all_reduce(const MachineProfile& machine, const Group& group, bool registered);
+/// One of NCCL's algorithms with one of its protocols; NVLS has but Simple.
+struct AllReduceWay {
+  enum class Algorithm : std::uint8_t { ring = 0, tree = 1, nvls = 2 };
+  Algorithm algorithm = Algorithm::ring;
+  Protocol protocol = Protocol::simple;
+};
+
+/// The fastest of ring, tree and, where the machine has it, NVLS; `machine` as in ring_protocol().
+[[nodiscard]] AllReduceWay all_reduce_way(const MachineProfile& machine, const Group& group);
+
+[[nodiscard]] Estimate all_reduce(const MachineProfile& machine, const Group& group, AllReduceWay way, bool registered);
 
 }  // namespace foreshard::sim

@@ -64,26 +64,35 @@ MachineProfile faster(MachineProfile machine, Bound bound, double factor) {
 
 constexpr double kTwice = 2;
 
-/// The share of its time that it would save.
-double saved(const MachineProfile& machine, const CollectiveRequest& request, Bound bound, double factor) {
-  const auto time = [&](const MachineProfile& of) { return ModelledCollectives(of).price(request).time.us(); };
-  const double now = time(machine);
-  return now > 0 ? 1 - time(faster(machine, bound, factor)) / now : 0;
+/// A machine, and the one on which NCCL chose what runs.
+struct Asked {
+  const MachineProfile& machine;
+  const MachineProfile& seen;
+};
+
+/// The share of its time that it would save, were the same algorithm and protocol to run: another choice is no speed of
+/// the part, and may be slower.
+double saved(const Asked& asked, const CollectiveRequest& request, Bound bound, double factor) {
+  const auto time = [&](const MachineProfile& of) {
+    return ModelledCollectives(of, asked.seen).price(request).time.us();
+  };
+  const double now = time(asked.machine);
+  return now > 0 ? 1 - time(faster(asked.machine, bound, factor)) / now : 0;
 }
 
-Bound holds(const MachineProfile& machine, const CollectiveRequest& request) {
+Bound holds(const Asked& asked, const CollectiveRequest& request) {
   Bound out = Bound::latency;
   double most = 0;
   constexpr double kCounts = 0.05;
   constexpr double kLittle = 1.02;
   for (const Bound slow : {Bound::slow_adapter, Bound::slow_link, Bound::fabric})
-    if (const double share = saved(machine, request, slow, kTwice); share > kCounts && share > most) {
+    if (const double share = saved(asked, request, slow, kTwice); share > kCounts && share > most) {
       most = share;
       out = slow;
     }
   if (most > 0) return out;
   for (const Bound part : {Bound::latency, Bound::nvlink, Bound::adapters})
-    if (const double share = saved(machine, request, part, kLittle); share > most) {
+    if (const double share = saved(asked, request, part, kLittle); share > most) {
       most = share;
       out = part;
     }
@@ -108,9 +117,10 @@ Holding holding(const MachineProfile& machine, const CollectiveRequest& request)
   MachineProfile bare = machine;
   bare.collectives.clear();
   Holding out;
-  out.now = holds(bare, request);
-  out.saves = saved(bare, request, out.now, kTwice);
-  if (const Bound then = holds(faster(bare, out.now, kTwice), request); then != out.now) out.next = then;
+  out.now = holds({bare, bare}, request);
+  out.saves = saved({bare, bare}, request, out.now, kTwice);
+  const MachineProfile doubled = faster(bare, out.now, kTwice);
+  if (const Bound then = holds({doubled, bare}, request); then != out.now) out.next = then;
   return out;
 }
 

@@ -3,7 +3,8 @@
 // Asked of the formulas, without the measured tables, which say how long and not why. The slow adapters and NVLinks of
 // a run, and a fabric that blocks, hold it as soon as it would be a twentieth faster without them; of NVLink, adapters
 // and latencies the one that makes most of a little more speed. Doubling is another question: twice the adapters may
-// only meet the next limit, which `next` names.
+// only meet the next limit, which `next` names. Every answer is of the algorithm and protocol that NCCL takes now: a
+// faster part may make it take another one, whose time says nothing of the part.
 //
 // Who: `foreshard collectives`. Pure.
 #pragma once

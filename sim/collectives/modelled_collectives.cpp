@@ -20,11 +20,18 @@ namespace foreshard::sim {
 namespace {
 
 template <bool kRegistered>
-Estimate ring_or_tree(const MachineProfile& machine, const Group& group) {
-  if (group.kind == CollectiveKind::all_reduce) return all_reduce(machine, group, kRegistered);
+Estimate ring_or_tree(const MachineProfile& machine, const MachineProfile& seen, const Group& group) {
+  if (group.kind == CollectiveKind::all_reduce)
+    return all_reduce(machine, group, all_reduce_way(seen, group), kRegistered);
   if (group.kind == CollectiveKind::all_to_all || group.kind == CollectiveKind::send_recv)
     return point_to_point(machine, group);
-  return ring(machine, group, kRegistered);
+  return ring(machine, group, ring_protocol(seen, group), kRegistered);
+}
+
+/// Where the machine's speeds choose nothing.
+template <Estimate (*kEstimate)(const MachineProfile&, const Group&)>
+Estimate one_way(const MachineProfile& machine, const MachineProfile&, const Group& group) {
+  return kEstimate(machine, group);
 }
 
 Estimate low_contention(const MachineProfile& machine, const Group& group) {
@@ -36,7 +43,8 @@ constexpr std::string_view kRendezvous = "symmetric-memory rendezvous: handles o
 
 /// How a transport is priced where it runs.
 struct Mechanism {
-  Estimate (*estimate)(const MachineProfile&, const Group&);
+  /// On the first machine, with what is chosen on the second.
+  Estimate (*estimate)(const MachineProfile& machine, const MachineProfile& seen, const Group& group);
   std::string_view registration;  ///< what the first use of a buffer costs (FirstUse::why); empty: nothing
 };
 
@@ -45,9 +53,9 @@ constexpr std::array<Mechanism, kEnumSize<Transport>> kMechanisms{{
     {ring_or_tree<false>, {}},
     {ring_or_tree<true>, "ncclCommRegister of the buffer"},
     {symmetric, kWindows},
-    {copy_engine_gather, kWindows},
-    {low_contention, kRendezvous},
-    {pull_reduce, kRendezvous},
+    {one_way<copy_engine_gather>, kWindows},
+    {one_way<low_contention>, kRendezvous},
+    {one_way<pull_reduce>, kRendezvous},
 }};
 static_assert(names_end_with(Transport::pull_reduce), "one row for each transport");
 
@@ -70,9 +78,9 @@ TransportChoice choose(const CollectiveRequest& request, const Group& group) {
   return choose_transport(work, facts);
 }
 
-double modelled_us(const MachineProfile& machine, const CollectiveRequest& request) {
+double modelled_us(const MachineProfile& machine, const MachineProfile& seen, const CollectiveRequest& request) {
   const Group group = group_of(request);
-  return mechanism_of(choose(request, group).transport).estimate(machine, group).us;
+  return mechanism_of(choose(request, group).transport).estimate(machine, seen, group).us;
 }
 
 std::string caveat(const MachineProfile& machine, const CollectiveRequest& request, Transport ran, const Group& group,
@@ -93,6 +101,21 @@ MachineProfile with_slow_links(MachineProfile machine, double slowdown) {
   return machine;
 }
 
+MachineProfile with_healthy_adapters(MachineProfile machine) {
+  machine.network.slow_adapters.clear();
+  return machine;
+}
+
+/// Tables were measured on healthy adapters: a run's slow ones are no part of what the formulas miss.
+TableCorrection correction_of(const MachineProfile& profile, const MachineProfile& seen) {
+  const auto corrects = [&profile](const MachineProfile& timed, const MachineProfile& chosen_on) {
+    return TableCorrection(profile,
+                           [&](const CollectiveRequest& request) { return modelled_us(timed, chosen_on, request); });
+  };
+  if (profile.network.slow_adapters.empty() && seen.network.slow_adapters.empty()) return corrects(profile, seen);
+  return corrects(with_healthy_adapters(profile), with_healthy_adapters(seen));
+}
+
 Bytes whole(double bytes) {
   constexpr double kMax = 9e18;  // inside 63 bits
   return static_cast<Bytes>(std::llround(std::clamp(bytes, 0.0, kMax)));
@@ -109,9 +132,8 @@ std::string registered_note(const CollectiveRequest& request, const Group& group
 
 }  // namespace
 
-ModelledCollectives::ModelledCollectives(const MachineProfile& profile)
-    : profile_(profile),
-      correction_(profile, [&profile](const CollectiveRequest& request) { return modelled_us(profile, request); }) {}
+ModelledCollectives::ModelledCollectives(const MachineProfile& profile, const MachineProfile& seen)
+    : profile_(profile), seen_(seen), correction_(correction_of(profile, seen)) {}
 
 CollectivePrice ModelledCollectives::price(const CollectiveRequest& request) const {
   if (request.ranks <= 1) return {};  // nothing to move
@@ -122,7 +144,7 @@ CollectivePrice ModelledCollectives::price(const CollectiveRequest& request) con
 CollectivePrice ModelledCollectives::price_on(const MachineProfile& machine, const CollectiveRequest& request) const {
   const Group group = group_of(request);
   const TransportChoice taken = choose(request, group);
-  Estimate cost = mechanism_of(taken.transport).estimate(machine, group);
+  Estimate cost = mechanism_of(taken.transport).estimate(machine, seen_, group);
   const TableCorrection::Correction measured = correction_.correction(request, taken.transport);
   CollectivePrice price;
   price.time = time_of_us(cost.us * measured.factor);

@@ -2,7 +2,9 @@
 //
 // choose_transport() says what runs (core/device), the mechanism's file says how long and with which resources, the
 // profile's tables correct it (table_correction.hpp). Any number of ranks, on one node or many. docs/collectives.md has
-// formulas, sources and errors. A price that rests on no table of the same transport, ranks and shape carries a caveat.
+// formulas, sources and errors. NCCL's tuner sees no degraded NVLink (Links::slow_links): it chooses as if all were
+// well, and what it chose takes longer, so that a slow link is never faster. A price that rests on no table of the same
+// transport, ranks and shape carries a caveat.
 #pragma once
 
 #include "sim/collectives/collective_cost.hpp"
@@ -13,7 +15,11 @@ namespace foreshard::sim {
 class ModelledCollectives final : public CollectiveCost {
  public:
   /// `profile` must outlive this object.
-  explicit ModelledCollectives(const MachineProfile& profile);
+  explicit ModelledCollectives(const MachineProfile& profile) : ModelledCollectives(profile, profile) {}
+
+  /// NCCL chooses algorithm and protocol as on `seen` and takes as long as on `profile`: what the same choice would
+  /// take on an altered machine. Both must outlive this object.
+  ModelledCollectives(const MachineProfile& profile, const MachineProfile& seen);
 
   [[nodiscard]] CollectivePrice price(const CollectiveRequest& request) const override;
   [[nodiscard]] FirstUse first_use(const CollectiveRequest& request) const override;
@@ -22,6 +28,7 @@ class ModelledCollectives final : public CollectiveCost {
   [[nodiscard]] CollectivePrice price_on(const MachineProfile& machine, const CollectiveRequest& request) const;
 
   const MachineProfile& profile_;
+  const MachineProfile& seen_;
   TableCorrection correction_;
 };
 

@@ -17,10 +17,6 @@ double of(const PerProtocol& values, Protocol protocol) {
   return protocol == Protocol::ll ? values.ll : protocol == Protocol::ll128 ? values.ll128 : values.simple;
 }
 
-std::string_view word(Protocol protocol) {
-  return protocol == Protocol::ll ? "LL" : protocol == Protocol::ll128 ? "LL128" : "Simple";
-}
-
 /// From one rank to the next and on, in one direction: every rank does one thing all the time.
 bool is_chain(CollectiveKind kind) {
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
@@ -169,6 +165,10 @@ bool offered(const MachineProfile& machine, const Group& group, Protocol protoco
 
 }  // namespace
 
+std::string_view word(Protocol protocol) {
+  return protocol == Protocol::ll ? "LL" : protocol == Protocol::ll128 ? "LL128" : "Simple";
+}
+
 double ring_bandwidth_inside(const MachineProfile& machine, const Group& group) {
   return node_bandwidth(machine, group, machine.nccl.channels);
 }
@@ -203,19 +203,19 @@ Estimate ring(const MachineProfile& machine, const Group& group, Protocol protoc
   return out;
 }
 
-Estimate ring(const MachineProfile& machine, const Group& group, bool registered) {
+Protocol ring_protocol(const MachineProfile& machine, const Group& group) {
   // Across nodes what NCCL expects and what is measured are not known apart: the fastest.
   std::optional<Protocol> best;
   double least = 0;
   for (const Protocol protocol : kProtocols) {
     if (!offered(machine, group, protocol)) continue;
     const double us =
-        group.one_node() ? expected_us(machine, group, protocol) : ring(machine, group, protocol, registered).us;
+        group.one_node() ? expected_us(machine, group, protocol) : ring(machine, group, protocol, false).us;
     if (best && us >= least) continue;
     best = protocol;
     least = us;
   }
-  return ring(machine, group, best.value_or(Protocol::simple), registered);
+  return best.value_or(Protocol::simple);
 }
 
 }  // namespace foreshard::sim

@@ -13,8 +13,12 @@ enum class Protocol : std::uint8_t { ll = 0, ll128 = 1, simple = 2 };
 /// peers write straight into them; time stays, HBM traffic falls.
 [[nodiscard]] Estimate ring(const MachineProfile& machine, const Group& group, Protocol protocol, bool registered);
 
-/// With the fastest protocol, as NCCL means to choose it.
-[[nodiscard]] Estimate ring(const MachineProfile& machine, const Group& group, bool registered);
+/// The protocol that NCCL takes: on one node by what it expects (src/graph/tuning.cc, ncclTopoGetAlgoTime), on many the
+/// fastest. `machine` is as NCCL's tuner sees it: degraded NVLinks are timed (ring()) and not chosen by.
+[[nodiscard]] Protocol ring_protocol(const MachineProfile& machine, const Group& group);
+
+/// "LL128".
+[[nodiscard]] std::string_view word(Protocol protocol);
 
 /// Channels a ring on one node uses for so many bytes (src/enqueue.cc: one less while bytes are too few for all).
 [[nodiscard]] double ring_channels(double channels, double bytes, double ranks, Protocol protocol);

@@ -63,23 +63,32 @@ double hbm_bytes(const Kernel& kernel, const Group& group) {
   return kernel.by_switch ? wire + group.shard() : 2 * wire;
 }
 
-}  // namespace
+struct Chosen {
+  Kernel kernel;
+  double ctas = 0;
+};
 
-Estimate symmetric(const MachineProfile& machine, const Group& group) {
+Chosen choose(const MachineProfile& machine, const Group& group) {
   const NcclConstants& nccl = machine.nccl;
   const bool by_switch = machine.links.nvls;
-  Kernel chosen;
-  double ctas = 0;
+  Chosen chosen;
   double least = 0;
   for (const Kernel& kernel : {Kernel{true, by_switch && group.gathers()}, Kernel{false, by_switch}}) {
     const double count = choose_ctas(nccl, kernel, group);
     // The kernel that minimises time, 2.5 % dearer for each CTA.
     const double weight = model_us(nccl, kernel, group, bandwidth(nccl, kernel, group, count)) * (1 + 0.025 * count);
-    if (ctas > 0 && weight >= least) continue;
+    if (chosen.ctas > 0 && weight >= least) continue;
     least = weight;
-    chosen = kernel;
-    ctas = count;
+    chosen = {kernel, count};
   }
+  return chosen;
+}
+
+}  // namespace
+
+Estimate symmetric(const MachineProfile& machine, const MachineProfile& seen, const Group& group) {
+  const NcclConstants& nccl = machine.nccl;
+  const auto [chosen, ctas] = choose(seen, group);
   Estimate out;
   const double share = machine_rate(machine.links, chosen, group) / nccl.symmetric_most;
   out.us = model_us(nccl, chosen, group, bandwidth(nccl, chosen, group, ctas) * (chosen.ll ? 1 : share));

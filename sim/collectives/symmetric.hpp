@@ -7,7 +7,7 @@
 namespace foreshard::sim {
 
 /// All-gather (LL, stores, or multicast stores where `links.nvls`) or reduce-scatter (LL, loads, or in-switch sums).
-/// Kernel and CTAs are chosen with NCCL's own numbers; time follows the rates of the machine.
-[[nodiscard]] Estimate symmetric(const MachineProfile& machine, const Group& group);
+/// Kernel and CTAs are chosen with NCCL's own numbers, those of `seen`; time follows the rates of the machine.
+[[nodiscard]] Estimate symmetric(const MachineProfile& machine, const MachineProfile& seen, const Group& group);
 
 }  // namespace foreshard::sim
