@@ -1,10 +1,12 @@
 #include "cli/reports/collectives_against.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "cli/reports/collective_doubts.hpp"
@@ -82,6 +84,19 @@ void print_doubts(std::ostream& out, const Against& against) {
   table.print(out);
 }
 
+std::string_view half_word(bool in_place) {
+  return in_place ? "in-place" : "out-of-place";
+}
+
+/// Which half of nccl-tests' rows stands under "measured", of each collective: "in-place of all-gather".
+void print_halves(std::ostream& out, const Against& against) {
+  std::set<std::string> halves;
+  for (const AgainstRow& row : against.rows)
+    if (row.measured.in_place)
+      halves.insert(fmt::format("{} of {}", half_word(*row.measured.in_place), dashed_name(row.measured.kind)));
+  if (!halves.empty()) out << fmt::format("\nmeasured: nccl-tests' times, {}\n", fmt::join(halves, ", "));
+}
+
 bool has_point(const sim::MachineProfile& machine, const sim::CollectiveSample& sample) {
   return std::any_of(machine.collectives.begin(), machine.collectives.end(), [&](const sim::CollectiveTable& table) {
     return table.kind == sample.kind && table.transport == sample.transport && table.ranks == sample.ranks &&
@@ -121,13 +136,17 @@ Against hold_against(std::string file, const std::vector<sim::CollectiveSample>&
 std::string against_answer(const Against& against) {
   const Summary summary = summary_of(against);
   if (summary.all.rows == 0)
-    return fmt::format("all {} rows are points of {}'s tables: nothing is predicted", summary.in_tables.rows,
-                       against.machine);
-  std::string text =
-      fmt::format("{} rows predicted on {}: {}", summary.all.rows, against.machine, errors_words(summary.all));
+    return summary.in_tables.rows == 1
+               ? fmt::format("the only row is a point of {}'s tables: nothing is predicted", against.machine)
+               : fmt::format("all {} rows are points of {}'s tables: nothing is predicted", summary.in_tables.rows,
+                             against.machine);
+  std::string text = fmt::format("{} {} predicted on {}: {}", summary.all.rows, summary.all.rows == 1 ? "row" : "rows",
+                                 against.machine, errors_words(summary.all));
   if (summary.large.rows > 0 && summary.large.rows < summary.all.rows)
     text += fmt::format("; the {} from 16 MiB on: {}", summary.large.rows, errors_words(summary.large));
-  if (summary.in_tables.rows > 0) text += fmt::format("; {} more are points of its tables", summary.in_tables.rows);
+  if (summary.in_tables.rows > 0)
+    text += fmt::format("; {} more {} of its tables", summary.in_tables.rows,
+                        summary.in_tables.rows == 1 ? "is a point" : "are points");
   if (const std::size_t rows = not_valid_rows(against); rows > 0) text += fmt::format("; {} not valid", rows);
   return text;
 }
@@ -169,6 +188,7 @@ void print_against(std::ostream& out, const Against& against) {
   }
   out << against_answer(against) << "\n\n";
   table.print(out);
+  print_halves(out, against);
   print_doubts(out, against);
 }
 
@@ -189,6 +209,7 @@ Json against_json(const Against& against) {
                             {"ranks_per_node", sample.ranks_per_node},
                             {"bytes", sample.bytes},
                             {"measured_us", sample.us},
+                            {"measured_half", sample.in_place ? Json(half_word(*sample.in_place)) : Json(nullptr)},
                             {"predicted_us", row.predicted_us()},
                             {"error", row.error()},
                             {"measured_bus_gb_per_s", sample.bus_gb_per_s()},

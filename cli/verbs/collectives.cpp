@@ -77,7 +77,8 @@ Result<void> check_against(const CollectivesOptions& options) {
       {options.factor.has_value(), "--factor"}};
   for (const auto& [given, option] : own)
     if (given)
-      return fail(ErrorKind::usage, "says what the file of --against says itself", option, "leave one of them out");
+      return fail(ErrorKind::usage, "cannot be given with --against, whose file says it", option,
+                  "leave one of them out");
   return {};
 }
 
@@ -98,24 +99,45 @@ Result<void> check_fabric(const CollectivesOptions& options, std::uint32_t nodes
               options.against.empty() ? "leave it out, or give --nodes" : "leave it out: FILE is of one node");
 }
 
+/// "has no reduce-scatter: its 2 rows are of all-gather".
+std::string has_none_of(CollectiveKind kind, const std::vector<sim::CollectiveSample>& samples) {
+  std::vector<std::string_view> others;
+  for (const CollectiveKind other : kEnumValues<CollectiveKind>)
+    if (std::any_of(samples.begin(), samples.end(), [&](const auto& sample) { return sample.kind == other; }))
+      others.push_back(dashed_name(other));
+  return fmt::format("has no {}: its {} of {}", dashed_name(kind),
+                     samples.size() == 1 ? "row is" : fmt::format("{} rows are", samples.size()),
+                     fmt::join(others, ", "));
+}
+
+/// The file's collectives, of `options.kind` where that is given; one at least.
+Result<std::vector<sim::CollectiveSample>> read_against(const CollectivesOptions& options, Console& console) {
+  const auto text = traces::read_text(options.against);
+  FORESHARD_TRY(text);
+  auto measured =
+      sim::read_measurements(*text, options.against, {options.transport.value_or(Transport::nccl), options.kind});
+  FORESHARD_TRY(measured);
+  for (const sim::InputNote& note : measured->notes) console.note(fmt::format("{}: {}", options.against, note.text));
+  if (measured->collectives.empty())
+    return fail(ErrorKind::input, "has no collectives", options.against,
+                "it is for what all_gather_perf and the like print, and for probe files");
+  std::vector<sim::CollectiveSample> out = measured->collectives;
+  if (!options.kind) return out;
+  std::erase_if(out, [&](const sim::CollectiveSample& sample) { return sample.kind != *options.kind; });
+  if (out.empty())
+    return fail(ErrorKind::input, has_none_of(*options.kind, measured->collectives), options.against,
+                "leave the collective out, and all of them are shown");
+  return out;
+}
+
 Result<int> hold_against_file(const CollectivesOptions& options, Console& console) {
   FORESHARD_TRY(check_against(options));
   const auto machine = read_machine_and_links(options);
   FORESHARD_TRY(machine);
-  const auto text = traces::read_text(options.against);
-  FORESHARD_TRY(text);
-  auto measured = sim::read_measurements(*text, options.against, {options.transport.value_or(Transport::nccl)});
+  const auto measured = read_against(options, console);
   FORESHARD_TRY(measured);
-  for (const sim::InputNote& note : measured->notes) console.note(fmt::format("{}: {}", options.against, note.text));
-  if (options.kind)
-    std::erase_if(measured->collectives,
-                  [&](const sim::CollectiveSample& sample) { return sample.kind != *options.kind; });
-  if (measured->collectives.empty())
-    return fail(ErrorKind::input,
-                options.kind ? fmt::format("has no {} of a size", dashed_name(*options.kind)) : "has no collectives",
-                options.against, "it is for what all_gather_perf and the like print, and for probe files");
   std::uint32_t ranks = 0, per_node = 1;
-  for (const sim::CollectiveSample& sample : measured->collectives) {
+  for (const sim::CollectiveSample& sample : *measured) {
     ranks = std::max(ranks, sample.ranks);
     per_node = std::max(per_node, sample.ranks_per_node);
   }
@@ -123,7 +145,7 @@ Result<int> hold_against_file(const CollectivesOptions& options, Console& consol
   FORESHARD_TRY(check_fabric(options, nodes));
   FORESHARD_TRY(sim::check_slow_links({machine->network, machine->links.gpus, std::min(per_node, ranks), nodes},
                                       machine->network.slow_adapters, machine->links.slow_links));
-  const Against against = hold_against(options.against, measured->collectives, *machine, options.messages);
+  const Against against = hold_against(options.against, *measured, *machine, options.messages);
   if (options.json) {
     Json json = json_result("collectives");
     json.update(against_json(against));
@@ -282,8 +304,10 @@ Action add_collectives(OptionSet& set) {
   std::vector<std::string> kinds, transports;
   for (const CollectiveKind kind : kEnumValues<CollectiveKind>) kinds.emplace_back(dashed_name(kind));
   for (const std::string_view word : EnumNames<Transport>::kNames) transports.emplace_back(word);
-  add_parsed<CollectiveKind>(set, "collective", options->kind, &parse_kind,
-                             "which one; default: all-gather, with --against all that FILE has")
+  add_parsed<CollectiveKind>(
+      set, "collective", options->kind, &parse_kind,
+      "which one; default: all-gather, with --against all that FILE has; it says which one's FILE is "
+      "where that does not")
       .type_name("KIND")
       .suggest(kinds);
   set.add_option("--machine", options->machine,

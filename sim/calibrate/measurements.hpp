@@ -28,6 +28,7 @@ struct CollectiveSample {
   /// PyTorch called it, one call behind the other: small ones wait for its host (CollectivePrice::period). Else a
   /// program in C, as nccl-tests.
   bool by_pytorch = false;
+  std::optional<bool> in_place = {};  ///< which half of nccl-tests' row `us` is; none: the file has no halves
 
   [[nodiscard]] double bus_gb_per_s() const;  ///< nccl-tests' busbw
 };
@@ -112,6 +113,8 @@ struct Measurements {
 
 struct ReadOptions {
   Transport transport = Transport::nccl;  ///< of nccl-tests output that does not name its options
+  /// Of nccl-tests output whose collective neither header, nor file name, nor bandwidths tell.
+  std::optional<CollectiveKind> kind = {};
 };
 
 /// Reads any of the text formats; which one, its first bytes say. `where` names it in errors. Refused (input): what is

@@ -17,7 +17,7 @@ namespace foreshard::sim {
 
 /// Refused (input): a row before a heading or the list of ranks, a row whose size, time and bandwidths contradict one
 /// another, wrong elements (#wrong above 0), unequal ranks on the hosts, a collective that neither the header, the
-/// file's name nor the bandwidths tell. A text without a footer is used as far as it goes, and noted.
+/// file's name, the bandwidths nor `options.kind` tell. A text without a footer is used as far as it goes, and noted.
 [[nodiscard]] Result<Measurements> read_nccl_tests_text(std::string_view text, std::string_view where,
                                                         const ReadOptions& options);
 [[nodiscard]] Result<Measurements> read_nccl_tests_json(const nlohmann::json& root, std::string_view where,

@@ -96,7 +96,7 @@ Result<Measurements> read_nccl_tests_json(const Json& root, std::string_view whe
     run.rows.push_back(std::move(row));
   }
   if (!root.contains("end_time")) out.note("no end_time: the run was cut short");
-  FORESHARD_TRY(add_run(run, where, transport_of(arguments, options.transport), out));
+  FORESHARD_TRY(add_run(run, where, {transport_of(arguments, options.transport), options.kind}, out));
   return out;
 }
 

@@ -82,21 +82,25 @@ Result<std::pair<std::uint32_t, std::uint32_t>> ranks_of(const NcclTestsRun& run
   return std::pair(ranks, per_node);
 }
 
-Result<std::optional<CollectiveKind>> kind_of(const NcclTestsRun& run, std::string_view where, std::uint32_t ranks) {
-  for (const std::string_view text : {std::string_view(run.program), where})
-    if (const Program* program = named(text)) return program->kind;
+/// What the output says itself goes before `stated`; a file name of no plan's collective does not.
+Result<std::optional<CollectiveKind>> kind_of(const NcclTestsRun& run, std::string_view where, std::uint32_t ranks,
+                                              std::optional<CollectiveKind> stated) {
+  if (const Program* program = named(run.program)) return program->kind;
+  if (const Program* program = named(where); program != nullptr && (program->kind || !stated)) return program->kind;
   if (const auto kind = told_by_rows(run, ranks)) return kind;
+  if (stated) return stated;
   return fail(ErrorKind::input, "the output does not say which collective it measured", run.rows.front().place,
-              "name the file after the program: all_gather_perf.txt, reduce_scatter_perf.txt, all_reduce_perf.txt");
+              "name the file after the program: all_gather_perf.txt, reduce_scatter_perf.txt, all_reduce_perf.txt; or, "
+              "for 'foreshard collectives', say it: all-gather --against FILE");
 }
 
 }  // namespace
 
-Result<void> add_run(const NcclTestsRun& run, std::string_view where, Transport transport, Measurements& out) {
+Result<void> add_run(const NcclTestsRun& run, std::string_view where, const ReadOptions& options, Measurements& out) {
   if (run.rows.empty()) return {};
   const auto ranks = ranks_of(run);
   FORESHARD_TRY(ranks);
-  const auto kind = kind_of(run, where, ranks->first);
+  const auto kind = kind_of(run, where, ranks->first, options.kind);
   FORESHARD_TRY(kind);
   if (!*kind) {
     out.note(fmt::format("a run of {}: not a collective that a plan has", run.program.empty() ? where : run.program));
@@ -112,7 +116,9 @@ Result<void> add_run(const NcclTestsRun& run, std::string_view where, Transport 
       continue;
     }
     if (auto ok = check(row, *time, **kind, ranks->first); !ok) return ok;
-    out.collectives.push_back({**kind, transport, ranks->first, ranks->second, row.bytes, time->us});
+    CollectiveSample sample{**kind, options.transport, ranks->first, ranks->second, row.bytes, time->us};
+    sample.in_place = first ? in_place : !in_place;
+    out.collectives.push_back(sample);
   }
   return {};
 }

@@ -34,8 +34,8 @@ struct NcclTestsRun {
   std::vector<NcclTestsRow> rows;
 };
 
-/// Adds a run's rows to `out`. `where` is the file's name: it may say the collective.
-[[nodiscard]] Result<void> add_run(const NcclTestsRun& run, std::string_view where, Transport transport,
+/// Adds a run's rows to `out`, by options.transport. `where` is the file's name: it may say the collective.
+[[nodiscard]] Result<void> add_run(const NcclTestsRun& run, std::string_view where, const ReadOptions& options,
                                    Measurements& out);
 
 }  // namespace foreshard::sim

@@ -172,7 +172,7 @@ class TextReader {
 
   Result<void> end_run() {
     if (!run_.rows.empty() && !finished_) out_.note("tables without a footer: the run was cut short");
-    auto ok = add_run(run_, where_, options_.transport, out_);
+    auto ok = add_run(run_, where_, options_, out_);
     run_ = {};
     finished_ = false;
     return ok;

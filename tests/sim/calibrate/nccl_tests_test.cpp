@@ -70,12 +70,34 @@ TEST_CASE("without a header that names it, the file's name or the bandwidths tel
                                    "# nccl-tests version 2.17.6 nccl-headers=22809 nccl-library=22809\n", "");
   CHECK(read_measurements(old, "runs/all_gather_perf.4.txt")->collectives[0].kind == CollectiveKind::all_gather);
   CHECK(nccl_tests_error(old, "log.txt").what.find("which collective") != std::string::npos);
+  CHECK(read_measurements(old, "runs/all_gather_perf.4.txt")->collectives[0].in_place == true);
   std::string sum = old;
   for (std::size_t at = sum.find("none"); at != std::string::npos; at = sum.find("none")) sum.replace(at, 4, " sum");
   const auto scatter = read_measurements(sum, "log.txt");
   REQUIRE(scatter);
   CHECK(scatter->collectives[0].kind == CollectiveKind::reduce_scatter);
-  CHECK(scatter->collectives[0].us == 43.27);  // out of place
+  CHECK(scatter->collectives[0].us == 43.27);
+  CHECK(scatter->collectives[0].in_place == false);
+}
+
+TEST_CASE("who asks may say the collective where the output does not") {
+  const std::string old = replaced(replaced(kAllGatherText, "# Collective test starting: all_gather_perf\n", ""),
+                                   "# nccl-tests version 2.17.6 nccl-headers=22809 nccl-library=22809\n", "");
+  const ReadOptions gather{Transport::nccl, CollectiveKind::all_gather};
+  const ReadOptions exchange{Transport::nccl, CollectiveKind::all_to_all};
+  // "gather" is a program whose collective no plan has.
+  for (const char* where : {"ag.txt", "gather.txt"}) {
+    CAPTURE(where);
+    const auto read = read_measurements(old, where, gather);
+    REQUIRE(read);
+    CHECK(read->collectives[0].kind == CollectiveKind::all_gather);
+    CHECK(read_measurements(old, where, exchange)->collectives[0].kind == CollectiveKind::all_to_all);
+  }
+  // What the output says itself, and a file named after a program, go before it.
+  CHECK(read_measurements(kAllGatherText, "ag.txt", exchange)->collectives[0].kind == CollectiveKind::all_gather);
+  CHECK(read_measurements(old, "all_gather_perf.txt", exchange)->collectives[0].kind == CollectiveKind::all_gather);
+  // A busbw that is not that kind's is refused.
+  CHECK_FALSE(read_measurements(old, "ag.txt", {Transport::nccl, CollectiveKind::all_reduce}));
 }
 
 TEST_CASE("several runs may follow one another, of several nodes") {
