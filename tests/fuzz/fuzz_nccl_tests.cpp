@@ -10,8 +10,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace foreshard::sim;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  for (const auto& read : {read_measurements(text, "all_gather.txt"), read_nccl_tests_text(text, "input", {}),
-                           read_nccl_tests_text(text, "input", {Transport::nccl, CollectiveKind::all_gather})}) {
+  for (const auto& read :
+       {read_measurements(text, "all_gather.txt"), read_nccl_tests_text(text, "input", {}),
+        read_nccl_tests_text(text, "input", {foreshard::Transport::nccl, foreshard::CollectiveKind::all_gather})}) {
     if (!read) {
       FORESHARD_CHECK(!read.error().what.empty(), "an error says what is wrong");
       continue;
