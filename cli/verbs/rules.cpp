@@ -8,7 +8,6 @@
 #include "cli/options/option_set.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/verbs/verbs.hpp"
-#include "core/base/enum_names.hpp"
 #include "core/settings/pytorch_version.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/settings/version_rules.hpp"
@@ -36,7 +35,7 @@ std::string word(const VersionRule& rule) {
     case RulePlanned::yes:
       return "yes";
     case RulePlanned::setting:
-      return fmt::format("{}", rule.setting);
+      return std::string(rule.setting);
     case RulePlanned::not_met:
       return "never met";
     case RulePlanned::no:
@@ -44,13 +43,13 @@ std::string word(const VersionRule& rule) {
   }
   return {};
 }
-std::string version(int minor) {
-  return minor == kMainMinor ? std::string(kMainPyTorch) : fmt::format("2.{}", minor);
+bool may_be_older(const VersionRule& rule) {
+  return rule.maybe_since > 0 && rule.maybe_since < rule.since;
 }
-/// "13", or "2.14 (2.13?)" where an older one may have it.
+/// "2.13", or "2.14 (2.13?)" where an older one may have it.
 std::string since(const VersionRule& rule) {
-  const bool open = rule.maybe_since > 0 && rule.maybe_since < rule.since;
-  return version(rule.since) + (open ? fmt::format(" ({}?)", version(rule.maybe_since)) : std::string());
+  return version_name(rule.since) +
+         (may_be_older(rule) ? fmt::format(" ({}?)", version_name(rule.maybe_since)) : std::string());
 }
 
 /// The rules that are asked for, in the table's order.
@@ -99,8 +98,8 @@ void print_markdown(const std::vector<const VersionRule*>& rules, std::ostream& 
 Json rule_json(const VersionRule& rule, const RulesOptions& options) {
   Json json = {{"rule", rule.name},
                {"area", word(rule.area)},
-               {"since", version(rule.since)},
-               {"maybe_since", rule.maybe_since > 0 ? Json(version(rule.maybe_since)) : Json(nullptr)},
+               {"since", version_name(rule.since)},
+               {"maybe_since", may_be_older(rule) ? Json(version_name(rule.maybe_since)) : Json(nullptr)},
                {"moves", word(rule.moves)},
                {"planned", rule.planned == RulePlanned::setting ? "setting" : word(rule)},
                {"setting", rule.setting.empty() ? Json(nullptr) : Json(rule.setting)},

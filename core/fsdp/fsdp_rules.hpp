@@ -17,6 +17,8 @@ struct FsdpRules {
   /// The reduce-scatter inputs before it are waited for and freed also by a group that has nothing to reduce, ahead of
   /// its early return (2.12). Before, only a group that reduces frees them.
   bool frees_input_before_idle_group = false;
+  /// Up to Settings::reduce_scatter_max_input_buffers reduce-scatter inputs stay in flight (2.13). Before, one.
+  bool keeps_inputs_in_flight = false;
   /// The end of backward waits for the last post-reduce event of each stream (2.13). Before, for each group's, and
   /// under HSDP for each all-reduce's as well.
   bool waits_once_a_stream = false;

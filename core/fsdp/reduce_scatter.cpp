@@ -4,7 +4,6 @@
 
 #include "core/device/transport_traits.hpp"
 #include "core/fsdp/fully_shard.hpp"
-#include "core/settings/version_rules.hpp"
 #include "core/shard/copy_metadata.hpp"
 
 namespace foreshard {
@@ -95,9 +94,8 @@ void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
   ChunkCat cat = chunk_cat_of(id, fresh);
   // 2.12 and later: under FSDP::post_backward_rs_wait, a range of its own, by the group that backward reaches first.
   const bool first = id.index + 1 == plan(id.unit).groups.size();
-  const bool capped = holds(RuleId::reduce_input_cap, settings_.pytorch);
   if (rules_.frees_input_before_idle_group && first)
-    free_reduce_inputs(capped ? settings_.reduce_scatter_max_input_buffers : 1);
+    free_reduce_inputs(rules_.keeps_inputs_in_flight ? settings_.reduce_scatter_max_input_buffers : 1);
   if (cat.inputs.empty()) return;
   std::vector<Bytes> chunks;
   Bytes output_bytes = 0;

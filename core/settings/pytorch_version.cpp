@@ -18,6 +18,10 @@ std::optional<int> pytorch_minor(std::string_view version) {
   return clean ? std::optional<int>(minor) : std::nullopt;
 }
 
+std::string version_name(int minor) {
+  return minor == kMainMinor ? std::string(kMainPyTorch) : "2." + std::to_string(minor);
+}
+
 std::optional<std::string_view> known_pytorch_version(std::string_view version) {
   std::string_view minor = version.substr(0, version.find_first_of("+~"));
   if (const std::size_t dot = minor.find('.'); dot != std::string_view::npos)

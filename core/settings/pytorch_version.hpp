@@ -6,6 +6,7 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace foreshard {
@@ -39,6 +40,9 @@ inline constexpr AllocatorVersions kAllocatorVersions;
 /// 11 of "2.11", "2.11.0" and "2.11.0+cu130", kMainMinor of "main" ("~RULE" may follow, version_rules.hpp);
 /// nothing where the text is no version 2.x.
 [[nodiscard]] std::optional<int> pytorch_minor(std::string_view version);
+
+/// As a plan takes it: "2.13" of 13, "main" of kMainMinor.
+[[nodiscard]] std::string version_name(int minor);
 
 /// The accepted version that `version` is a release of, without its "~RULE": "2.11" of "2.11.0+cu130"; nothing where
 /// none is.

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "core/device/transport_traits.hpp"
+#include "core/settings/pytorch_version.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/settings/version_rules.hpp"
 
@@ -45,7 +46,7 @@ Result<void> check_reduce_inputs(const Settings& settings) {
   if (!holds(rule.id, settings.pytorch))
     return contradiction(fmt::format("reduce_scatter_max_input_buffers {} is a call that PyTorch {} does not have",
                                      settings.reduce_scatter_max_input_buffers, settings.pytorch),
-                         fmt::format("plan with --pytorch 2.{} or later", rule.since));
+                         fmt::format("plan with --pytorch {} or later", version_name(rule.since)));
   if (memory_of(settings.reduce_scatter) == MemoryKind::symmetric)
     return contradiction("reduce_scatter_max_input_buffers of more than 1 is refused in symmetric memory",
                          "FSDP2 keeps one symmetric buffer a group: leave it at 1, or reduce-scatter by nccl");

@@ -275,6 +275,25 @@ std::string get_prefetch_lists(const Settings& settings) {
   return json_text(object);
 }
 
+/// The rule of that name, which `version` has and a plan of it follows.
+Result<const VersionRule*> rule_to_leave_out(std::string_view name, std::string_view version) {
+  const VersionRule* rule = find_rule(name);
+  if (rule == nullptr) {
+    std::vector<std::string_view> known;
+    for (const VersionRule& one : version_rules()) known.push_back(one.name);
+    const auto near = nearest(name, known);
+    return fail(ErrorKind::usage, fmt::format("no rule is called '{}'", name), {},
+                near ? fmt::format("did you mean '{}'?", *near) : "`foreshard rules` lists them");
+  }
+  if (!holds(rule->id, version))
+    return fail(ErrorKind::usage, fmt::format("PyTorch {} does not have the rule {}", version, name), {},
+                fmt::format("it came with {}: leave ~{} out", version_name(rule->since), name));
+  if (rule->planned == RulePlanned::no || rule->planned == RulePlanned::not_met)
+    return fail(ErrorKind::usage, fmt::format("no plan follows the rule {}, so none can be without it", name), {},
+                fmt::format("leave ~{} out; `foreshard rules` says which a plan follows", name));
+  return rule;
+}
+
 /// "2.11.0+cu130" and "2.11" are the same rules; "2.13~RULE" is 2.13 without one.
 Result<void> set_pytorch(Settings& settings, const SettingOption& /*setting*/, std::string_view value) {
   const auto version = known_pytorch_version(value);
@@ -288,11 +307,9 @@ Result<void> set_pytorch(Settings& settings, const SettingOption& /*setting*/, s
   for (std::size_t at = value.find('~'); at != std::string_view::npos;) {
     value.remove_prefix(at + 1);
     at = value.find('~');
-    const VersionRule* rule = find_rule(value.substr(0, at));
-    if (rule == nullptr)
-      return fail(ErrorKind::usage, fmt::format("no rule is called '{}'", value.substr(0, at)), {},
-                  "`foreshard rules` lists them");
-    wanted = without_rule(wanted, *rule);
+    const auto rule = rule_to_leave_out(value.substr(0, at), *version);
+    FORESHARD_TRY(rule);
+    if (holds((*rule)->id, wanted)) wanted = without_rule(wanted, **rule);  // else it is given twice
   }
   settings.pytorch = std::move(wanted);
   return {};

@@ -98,6 +98,8 @@ TEST_CASE("about values: JSON texts and option words mean the same") {
   CHECK(s.reshard_after_forward == Reshard{Reshard::Kind::group, 4});
   REQUIRE(set_setting(s, "release", "\"record-stream\""));
   CHECK(s.release == Release::record_stream);
+  REQUIRE(set_setting(s, "pytorch", "2.13~ties-by-creation~ties-by-creation"));
+  CHECK(s.pytorch == "2.13~ties-by-creation");
   REQUIRE(set_setting(s, "pytorch", "2.11.0+cu130"));
   CHECK(s.pytorch == "2.11");
 }
@@ -130,6 +132,11 @@ TEST_CASE("unknown words and keys are refused with a suggestion") {
   CHECK_FALSE(set_setting(s, "pytorch", "1.13"));
   CHECK_FALSE(set_setting(s, "pytorch", "2.13~no-such-rule"));
   CHECK_FALSE(set_setting(s, "pytorch", "2.13~"));
+  CHECK_FALSE(set_setting(s, "pytorch", "2.11~ties-by-creation"));  // which came with 2.13
+  CHECK_FALSE(set_setting(s, "pytorch", "2.13~groups-per-mesh"));   // which no plan follows
+  const auto misspelt = set_setting(s, "pytorch", "2.13~ties-by-creatoin");
+  REQUIRE_FALSE(misspelt);
+  CHECK(misspelt.error().hint == "did you mean 'ties-by-creation'?");
   CHECK_FALSE(set_setting(s, "param_dtype", "int64"));
   CHECK_FALSE(set_setting(s, "prefetch_lists", "{\"forwards\": {}}"));
   CHECK_FALSE(set_setting(s, "prefetch_lists", "{\"forward\": {\"a\": [1]}}"));
