@@ -31,7 +31,7 @@ double gib(Bytes bytes) {
 
 /// Whether every step of the plan is one that the recording shows.
 bool repeats_recording(const Workload& workload, const PredictRequest& request) {
-  return request.settings == workload.settings && workload.returns.frees > 0 &&
+  return request.follow_recording && request.settings == workload.settings && workload.returns.frees > 0 &&
          static_cast<std::size_t>(request.steps) <= workload.recorded_host_ms.size();
 }
 
@@ -100,9 +100,10 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
   }
   p.addresses_invented = !simulation.follows_recording && !adapted.segment_addresses.empty();
   if (p.addresses_invented)
-    p.warnings.push_back(
+    p.warnings.push_back(fmt::format(
         "segments differ from the recording's: their addresses are the driver model's, which can break a tie between "
-        "equal blocks another way (requested is exact; allocated, active and reserved within 1 % where measured)");
+        "equal blocks another way (requested is exact; allocated, active and reserved within {:.0f} % where measured)",
+        kInventedTies * 100));
 }
 
 Result<void> add_peak_range(const Workload& adapted, const MachineProfile& machine, const PredictRequest& request,

@@ -34,6 +34,7 @@ SimulationRequest simulation_of(const Workload& workload, const PredictRequest& 
   out.steps.synchronized = 1;
   out.steps.record = !request.memory_only;
   out.steps.ops_alone = request.ops_alone;
+  out.follow_recording = request.follow_recording;
   out.options.host_scale = host_scale.factor;
   if (records_streams(workload, request.settings) && !host_scale.host_bound)
     out.options.host_scale = std::sqrt(host_scale.factor * host_scale.recorded_factor);
@@ -44,10 +45,11 @@ SimulationRequest simulation_of(const Workload& workload, const PredictRequest& 
 }
 
 /// The workload's times become the machine's.
-void move_to(const MachineProfile& machine, const RecordedElsewhere& elsewhere, Workload& workload, Prediction& p) {
+void move_to(const MachineProfile& machine, const RecordedElsewhere& elsewhere, const std::string& pytorch,
+             Workload& workload, Prediction& p) {
   p.recorded_on = elsewhere.profile ? elsewhere.profile->name : elsewhere.gpu;
   p.host = HostConfidence::elsewhere;
-  if (elsewhere.profile) p.repriced = reprice(workload, *elsewhere.profile, machine);
+  if (elsewhere.profile) p.repriced = reprice(workload, *elsewhere.profile, machine, pytorch);
 }
 
 void add_info(const Workload& workload, const MachineProfile& machine, const Settings& settings, Prediction& p) {
@@ -102,7 +104,7 @@ Result<void> adapt_ranks(const PredictRequest& request, const MachineProfile& ma
       warn_of_rank(difference.rank, other->time_unknown, p);
       at->second = std::move(other->workload);
       const auto elsewhere = recorded_elsewhere(*difference.workload, machine);
-      if (elsewhere && elsewhere->profile) reprice(at->second, *elsewhere->profile, machine);
+      if (elsewhere && elsewhere->profile) reprice(at->second, *elsewhere->profile, machine, request.settings.pytorch);
       if (elsewhere && !elsewhere->profile)
         warn_of_rank(difference.rank, {fmt::format("recorded on {}, of which there is no profile", elsewhere->gpu)}, p);
     }
@@ -206,7 +208,7 @@ Result<void> add_beside(const Workload& adapted, const PredictRequest& request, 
   auto other = adapt(*beside.workload, settings);
   FORESHARD_TRY(other);
   if (const auto elsewhere = recorded_elsewhere(*beside.workload, machine); elsewhere && elsewhere->profile)
-    reprice(other->workload, *elsewhere->profile, machine);
+    reprice(other->workload, *elsewhere->profile, machine, settings.pytorch);
   BesideTimes out{beside.workload->name, settings.nodes, settings.replicate, plan->step_ms, false, {}, 0, 0, 0};
   const auto steps = simulate_beside(adapted, request.settings, machine, simulation_request, others.differences,
                                      simulation, {other->workload, settings, plan->host_scale.factor});
@@ -321,7 +323,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   Workload& w = adapted->workload;
   p.host = host_confidence(workload);
   const auto elsewhere = recorded_elsewhere(workload, machine);
-  if (elsewhere) move_to(machine, *elsewhere, w, p);
+  if (elsewhere) move_to(machine, *elsewhere, request.settings.pytorch, w, p);
   const SimulationRequest simulation_request = simulation_of(w, request, p.host_scale);
   p.run.units = w.units;
   p.run.labels = w.labels;

@@ -32,6 +32,10 @@ namespace foreshard::sim {
 /// Whether completion, and so the host's and the GPU's pace, decides when blocks come free: FSDP2's, or the program's.
 [[nodiscard]] bool records_streams(const Workload& workload, const Settings& settings);
 
+/// How well allocated, active and reserved are known where Prediction::addresses_invented; relative, measured
+/// (docs/accuracy.md).
+inline constexpr double kInventedTies = 0.01;
+
 /// What the host times of a plan rest on.
 enum class HostConfidence : std::uint8_t {
   recorded = 0,   ///< the recorded process's own
@@ -61,6 +65,9 @@ struct PredictRequest {
   bool cuda_graph = false;  ///< fill Prediction::cuda_graph_ms, which takes another simulation
   /// Peaks, retries and whether it fits, alone: no times, and no Run but its settings.
   bool memory_only = false;
+  /// Of a recording at its own settings: what it told of this one process (older segments, when blocks came back) is
+  /// followed. Without it the plan is made as that of any other settings, to be compared with one.
+  bool follow_recording = true;
   /// Prediction::run has device ops, streams and steps alone: for whom the numbers are enough.
   bool ops_alone = false;
   std::optional<TrialsRequest> trials = {};  ///< fill Prediction::trials

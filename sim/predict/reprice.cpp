@@ -113,8 +113,11 @@ class Ratio {
 
 class Repricer {
  public:
-  Repricer(const Workload& workload, const MachineProfile& from, const MachineProfile& to)
-      : from_(from), to_(to), pytorch_(workload.settings.pytorch) {
+  Repricer(const Workload& workload, const MachineProfile& from, const MachineProfile& to, std::string_view pytorch)
+      : from_(from),
+        to_(to),
+        recorded_workspace_(from.gpu().cublas_workspace(workload.settings.pytorch)),
+        workspace_(to.gpu().cublas_workspace(pytorch)) {
     const DType dtype = computes_in(workload);
     for (std::size_t i = 0; i < kClasses; ++i) ratios_.emplace_back(static_cast<KernelClass>(i), dtype, from, to);
   }
@@ -123,9 +126,8 @@ class Repricer {
     for (Op& op : program.ops) {
       if (op.kind == OpKind::kernel) kernel(op.kernel);
       if (op.kind == OpKind::copy) op.copy.work = copied(op.copy);
-      if (op.kind == OpKind::alloc && op.category == MemoryCategory::workspaces &&
-          op.size.bytes == from_.gpu().cublas_workspace(pytorch_))
-        op.size.bytes = to_.gpu().cublas_workspace(pytorch_);
+      if (op.kind == OpKind::alloc && op.category == MemoryCategory::workspaces && op.size.bytes == recorded_workspace_)
+        op.size.bytes = workspace_;
     }
   }
 
@@ -160,7 +162,8 @@ class Repricer {
 
   const MachineProfile& from_;
   const MachineProfile& to_;
-  const std::string pytorch_;
+  const Bytes recorded_workspace_;
+  const Bytes workspace_;
   std::vector<Ratio> ratios_;  // by KernelClass
 };
 
@@ -184,8 +187,9 @@ std::optional<RecordedElsewhere> recorded_elsewhere(const Workload& workload, co
   return out;
 }
 
-std::vector<Repriced> reprice(Workload& workload, const MachineProfile& from, const MachineProfile& to) {
-  Repricer repricer(workload, from, to);
+std::vector<Repriced> reprice(Workload& workload, const MachineProfile& from, const MachineProfile& to,
+                              std::string_view pytorch) {
+  Repricer repricer(workload, from, to, pytorch);
   std::array<Repriced, kClasses> sums{};
   for (const Op& op : workload.steps.back().ops) {
     if (op.kind != OpKind::kernel) continue;

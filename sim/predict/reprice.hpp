@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/workload/workload.hpp"
@@ -38,7 +39,9 @@ struct RecordedElsewhere {
 
 /// Gives kernels, copies and FSDP's sections of `workload` their times on `to`, its SMs and cuBLAS workspaces to the
 /// workload, and forgets what was recorded of this GPU alone: slowdowns under a ring, and when blocks came back.
-/// By class, in the order of the classes, what became of the last step.
-std::vector<Repriced> reprice(Workload& workload, const MachineProfile& from, const MachineProfile& to);
+/// `pytorch`: the version that is planned, whose workspaces these are; the recorded ones are those of
+/// `workload.settings`. By class, in the order of the classes, what became of the last step.
+std::vector<Repriced> reprice(Workload& workload, const MachineProfile& from, const MachineProfile& to,
+                              std::string_view pytorch);
 
 }  // namespace foreshard::sim

@@ -63,7 +63,8 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   StepRequest steps = request.steps;
   steps.lowering = workload.lowering;
   const bool anew = steps.lowering == Lowering::foreshard;
-  if (settings == workload.settings) {  // else the process would have done other things: guess them all
+  if (request.follow_recording &&
+      settings == workload.settings) {  // else the process would have done other things: guess them all
     follow(workload, anew, memory_setting);
     steps.repeat_returns = steps.setup && !steps.warm;
   } else if (!anew) {

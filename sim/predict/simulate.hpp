@@ -22,6 +22,7 @@ struct SimulationRequest {
   SimOptions options;
   std::optional<Bytes> memory_limit;  ///< none: the machine's
   unsigned threads = 1;               ///< for ranks that differ; changes no result
+  bool follow_recording = true;       ///< PredictRequest::follow_recording
   /// Of ranks that differ: of how many Run::rank_ops has the ops, or kAllRanks. Where that is all of a job of up to
   /// kSmallJob ranks, each has its own; else one of each group of equal ranks, those that are waited for longest first,
   /// rank 0 always among them, of 0 as of 1. None: kSmallJob.

@@ -37,7 +37,7 @@ Workload one_kernel(KernelClass kernel_class, Nanoseconds work) {
 
 Nanoseconds on(std::string_view machine, KernelClass kernel_class, Nanoseconds work) {
   Workload w = one_kernel(kernel_class, work);
-  reprice(w, profile("h200"), profile(machine));
+  reprice(w, profile("h200"), profile(machine), w.settings.pytorch);
   return w.steps[0].ops[0].kernel.work;
 }
 
@@ -112,12 +112,19 @@ TEST_CASE("SMs and cuBLAS workspaces are the other GPU's, and what was recorded 
     alloc.size.bytes = bytes;
     w.steps[0].ops.push_back(alloc);
   }
-  const auto sums = reprice(w, profile("h200"), profile("a100"));
+  const auto sums = reprice(w, profile("h200"), profile("a100"), w.settings.pytorch);
   CHECK(w.sm_count == 108);
   CHECK(w.returns == RecordedReturns{});
   CHECK(w.steps[0].ops[0].kernel.ring_slowdown == 0);
   CHECK(w.steps[0].ops[1].size.bytes == 8'519'680);
   CHECK(w.steps[0].ops[2].size.bytes == 31 * kMiB);
+  for (const auto& [pytorch, bytes] : {std::pair("2.11", 8 * kMiB + 128 * kKiB), std::pair("2.12", 32 * kMiB)}) {
+    Workload other = recorded_on_h200();
+    other.steps = {Program{.ops = {w.steps[0].ops[2]}}};
+    other.steps[0].ops[0].size.bytes = 32 * kMiB;
+    reprice(other, profile("h200"), profile("b200"), pytorch);  // of the planned version, not of the recorded one
+    CHECK(other.steps[0].ops[0].size.bytes == bytes);
+  }
   REQUIRE(sums.size() == 1);
   CHECK(sums[0].recorded == Nanoseconds::from_us(50));
   CHECK(sums[0].planned == w.steps[0].ops[0].kernel.work);
