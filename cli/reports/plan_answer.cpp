@@ -251,6 +251,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
   if (p.beside) lines.push_back(beside_line(*p.beside, p.step_ms));
   if (basis.upgrade != nullptr)
     for (std::string& line : upgrade_lines(*basis.upgrade)) lines.push_back(std::move(line));
+  if (!basis.no_upgrade.empty()) lines.push_back(basis.no_upgrade);
   lines.push_back(program_line(p, basis));
   for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
   return lines;

@@ -226,6 +226,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
                          {"keeps_up", p.keeps_up < 0 ? Json(nullptr) : Json(p.keeps_up)}};
   json["recorded_on"] = recorded_on_json(p);
   json["upgrade"] = basis.upgrade != nullptr ? upgrade_json(*basis.upgrade) : Json(nullptr);
+  json["no_upgrade"] = basis.no_upgrade.empty() ? Json(nullptr) : Json(basis.no_upgrade);
   json["settings"] = Json::object();
   for (const auto& [key, value] : setting_options(p.run.settings))
     json["settings"][key] = parse_ordered_json_text(value);

@@ -20,13 +20,20 @@ std::string signed_bytes(std::int64_t change) {
 /// What moves, by the words of torch.cuda.memory_stats.
 std::string words(const sim::VersionChange& change, bool has_time) {
   std::vector<std::string> parts;
-  const std::pair<const char*, std::int64_t> bytes[] = {
-      {"requested", change.requested}, {"active", change.active}, {"reserved", change.reserved}};
+  const std::pair<const char*, std::int64_t> bytes[] = {{"requested", change.requested},
+                                                        {"allocated", change.allocated},
+                                                        {"active", change.active},
+                                                        {"reserved", change.reserved}};
   for (const auto& [name, by] : bytes)
     if (by != 0) parts.push_back(fmt::format("{} {}", name, signed_bytes(by)));
   constexpr double kShownMs = 0.005;
   if (has_time && std::abs(change.step_ms) >= kShownMs) parts.push_back(fmt::format("step {:+.2f} ms", change.step_ms));
   return parts.empty() ? std::string("nothing moves") : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// Behind bytes that are no more than such ties are known to.
+std::string tie_words() {
+  return fmt::format(" (within what is known of ties between equal blocks, ± {:.0f} %)", sim::kInventedTies * 100);
 }
 
 std::string names(const std::vector<const VersionRule*>& rules) {
@@ -57,8 +64,15 @@ std::vector<std::string> upgrade_lines(const sim::Upgrade& u) {
                   format_bytes(u.before.reserved), format_bytes(u.after.reserved),
                   u.has_time ? fmt::format(", step {:.2f} -> {:.2f} ms", u.before_ms, u.after_ms) : std::string())};
   for (const sim::MovedByRule& moved : u.rules)
-    lines.push_back(fmt::format("  {}: {}", moved.rule->name, words(moved.change, u.has_time)));
+    lines.push_back(fmt::format("  {}: {}{}", moved.rule->name, words(moved.change, u.has_time),
+                                moved.within_ties ? tie_words() : std::string()));
   if (!u.unmoved.empty()) lines.push_back("  moves nothing here: " + names(u.unmoved));
+  if (u.recorded)
+    lines.push_back(
+        fmt::format("  the recording's own plan has reserved {}{}: it follows when blocks came back there, which no "
+                    "other version can",
+                    format_bytes(u.recorded->peaks.reserved),
+                    u.has_time ? fmt::format(", step {:.2f} ms", u.recorded->step_ms) : std::string()));
   return lines;
 }
 
@@ -71,11 +85,14 @@ Json upgrade_json(const sim::Upgrade& u) {
   json["step_ms_after"] = u.has_time ? Json(u.after_ms) : Json(nullptr);
   json["rules"] = Json::array();
   for (const sim::MovedByRule& moved : u.rules) {
-    Json rule = {{"rule", moved.rule->name}};
+    Json rule = {{"rule", moved.rule->name}, {"within_ties", moved.within_ties}};
     rule.update(change_json(moved.change, u.has_time));
     json["rules"].push_back(std::move(rule));
   }
   json["unmoved"] = names_json(u.unmoved);
+  json["recorded_plan"] = u.recorded ? Json{{"reserved_bytes", u.recorded->peaks.reserved},
+                                            {"step_ms", u.has_time ? Json(u.recorded->step_ms) : Json(nullptr)}}
+                                     : Json(nullptr);
   json["not_planned"] = names_json(u.not_planned);
   return json;
 }

@@ -11,7 +11,8 @@
 
 namespace foreshard::cli {
 
-/// The whole change in one line, a line for each rule that moves something, and those that move nothing.
+/// The whole change in one line, a line for each rule that moves something, those that move nothing, and the plan of
+/// the recording itself where that is another.
 [[nodiscard]] std::vector<std::string> upgrade_lines(const sim::Upgrade& upgrade);
 
 /// The key `upgrade` of docs/plan.md.

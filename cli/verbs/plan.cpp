@@ -1,5 +1,7 @@
 // `foreshard plan SOURCE [options]`: predicts one steady-state step.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -43,18 +45,29 @@ Result<sim::Remedies> what_fits(const Planned& planned, Console& console) {
                              [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
 }
 
-/// Of a recording of another PyTorch version than the wanted one: what that moves.
-std::optional<sim::Upgrade> what_upgrading_moves(const Planned& planned, const sim::Prediction& p, Console& console) {
+/// Why a plan is not compared with that of another version; empty: it is.
+std::string not_compared(const sim::Prediction& p) {
+  if (p.deadlock) return "this plan deadlocks";
+  if (p.out_of_memory) return "this plan runs out of memory";
+  if (!p.ranks.empty()) return "ranks that differ are planned under one version only; plan without them to see";
+  return {};
+}
+
+/// Of a recording of another PyTorch version than the wanted one: what that moves, or a line in `why_not`.
+std::optional<sim::Upgrade> what_upgrading_moves(const Planned& planned, const sim::Prediction& p,
+                                                 std::string& why_not) {
   const std::string& from = planned.source.settings.pytorch;
-  const bool plain = !p.deadlock && !p.out_of_memory && p.ranks.empty();
-  if (sim::from_model(*planned.workload) || from == planned.settings.pytorch || !plain) return std::nullopt;
+  const std::string& to = planned.settings.pytorch;
+  if (sim::from_model(*planned.workload) || from == to) return std::nullopt;
+  const auto none = [&](const std::string& why) {
+    why_not = fmt::format("PyTorch {} -> {}: what that moves is not told: {}", from, to, why);
+    return std::nullopt;
+  };
+  if (const std::string why = not_compared(p); !why.empty()) return none(why);
   sim::PredictRequest request{planned.settings, planned.memory_limit};
   request.threads = sim::hardware_threads();
   auto found = sim::find_upgrade(*planned.workload, planned.machine, request, from, p);
-  if (!found) {
-    console.warn("what the other PyTorch version moves was not found out: " + found.error().text());
-    return std::nullopt;
-  }
+  if (!found) return none(found.error().what);
   return std::move(*found);
 }
 
@@ -88,8 +101,9 @@ Result<int> plan(PlanOptions& options, Console& console) {
       console.warn("what would fit was not found out: " + found.error().text());
   }
   const sim::Remedies* fitting = remedies ? &*remedies : nullptr;
-  const auto upgrade = what_upgrading_moves(*planned, *p, console);
-  const PlanBasis basis{&planned->source.settings, upgrade ? &*upgrade : nullptr, planned->machine_assumed};
+  std::string no_upgrade;
+  const auto upgrade = what_upgrading_moves(*planned, *p, no_upgrade);
+  const PlanBasis basis{&planned->source.settings, upgrade ? &*upgrade : nullptr, planned->machine_assumed, no_upgrade};
   Json json = prediction_json(options.source.source.text, basis, *planned->workload, *p, fitting);
   json["fabric"] = planned->fabric.empty() ? Json(nullptr) : Json(planned->fabric);
   if (!options.output.empty())

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "core/base/quantity.hpp"
@@ -21,11 +22,16 @@ struct TargetGpu {
   /// CublasHandlePool.cpp, parseChosenWorkspaceSize: 32 MiB on 9.0, and on later ones by PyTorch version; else 2 × 4
   /// MiB and 8 × 16 KiB.
   [[nodiscard]] Bytes cublas_workspace(std::string_view pytorch) const {
+    const auto rule = cublas_rule();
+    const bool later = rule && holds(*rule, pytorch);
+    return compute_capability / 10 == kHopper / 10 || later ? 32 * kMiB : 8 * kMiB + 128 * kKiB;
+  }
+  /// The rule by which its cuBLAS workspaces differ between versions; nothing: they do not.
+  [[nodiscard]] std::optional<RuleId> cublas_rule() const {
     constexpr std::uint32_t kThor = 110;
     constexpr std::uint32_t kNoLater = 130;
-    const RuleId rule = compute_capability / 10 == kThor / 10 ? RuleId::cublas_thor : RuleId::cublas_blackwell;
-    const bool later = compute_capability >= kHopper + 10 && compute_capability < kNoLater && holds(rule, pytorch);
-    return compute_capability / 10 == kHopper / 10 || later ? 32 * kMiB : 8 * kMiB + 128 * kKiB;
+    if (compute_capability < kHopper + 10 || compute_capability >= kNoLater) return std::nullopt;
+    return compute_capability / 10 == kThor / 10 ? RuleId::cublas_thor : RuleId::cublas_blackwell;
   }
   /// sdp_utils.cpp, check_prefer_cudnn_attention (PyTorch 2.11, cuDNN 9.9 and later): cuDNN's attention comes first on
   /// 9.0 and 10.0; elsewhere flash does.

@@ -1,5 +1,7 @@
 #include "sim/sweep/upgrade.hpp"
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -28,10 +30,29 @@ VersionChange reversed(const VersionChange& c) {
   return {-c.requested, -c.allocated, -c.active, -c.reserved, -c.step_ms};
 }
 
-/// Whether a plan under these settings may differ by the rule.
-bool is_followed(const VersionRule& rule, const Settings& settings) {
+/// Whether a plan under these settings may differ by the rule on that GPU.
+bool is_followed(const VersionRule& rule, const Settings& settings, const TargetGpu& gpu) {
+  if (rule.area == RuleArea::libraries) return gpu.cublas_rule() == rule.id;
   if (rule.planned == RulePlanned::yes) return rule.moves != RuleEffect::nothing;
   return rule.id == RuleId::reduce_input_cap && settings.reduce_scatter_max_input_buffers > 1;
+}
+
+/// Whether invented addresses alone may have made it, which break ties between equal blocks either way.
+bool within_ties(const VersionChange& change, const Prediction& after, const Prediction& before) {
+  if (!after.addresses_invented && !before.addresses_invented) return false;
+  const MemoryPeaks peaks = largest_peaks(before);
+  const auto known = [](std::int64_t bytes, Bytes of) {
+    return std::abs(static_cast<double>(bytes)) <= kInventedTies * static_cast<double>(of);
+  };
+  return change.requested == 0 && std::abs(change.step_ms) < kShownMs && known(change.allocated, peaks.allocated) &&
+         known(change.active, peaks.active) && known(change.reserved, peaks.reserved);
+}
+
+/// Of versions of one number, the one that has the rules is the newer: the other leaves them out.
+bool is_newer(const std::string& to, const std::string& from, const std::vector<const VersionRule*>& followed) {
+  const auto minor = pytorch_minor(to);
+  const auto other = pytorch_minor(from);
+  return minor == other ? followed.empty() || holds(followed.front()->id, to) : minor > other;
 }
 
 }  // namespace
@@ -44,14 +65,18 @@ Result<Upgrade> find_upgrade(const Workload& workload, const MachineProfile& mac
                              const std::string& from, const Prediction& planned) {
   PredictRequest ask{request.settings, request.memory_limit, request.steps, planned.host_scale};
   ask.ops_alone = true;
-  const auto under = [&](const std::string& pytorch) {
+  ask.follow_recording = false;  // no other version can
+  const auto under = [&](const std::string& pytorch) -> Result<Prediction> {
     PredictRequest other = ask;
     other.settings.pytorch = pytorch;
-    return predict(workload, machine, other);
+    auto p = predict(workload, machine, other);
+    FORESHARD_TRY(p);
+    if (p->out_of_memory || p->deadlock)
+      return fail(ErrorKind::usage, fmt::format("under PyTorch {} the same settings {}", pytorch,
+                                                p->deadlock ? "deadlock" : "run out of memory"));
+    return p;
   };
-  // Other words for the same version: a plan of the recorded settings to the letter takes what was recorded of when
-  // blocks came free, which none of another version has.
-  const auto before = under(from + "~");
+  const auto before = under(from);
   FORESHARD_TRY(before);
   Upgrade out{from,
               request.settings.pytorch,
@@ -63,11 +88,20 @@ Result<Upgrade> find_upgrade(const Workload& workload, const MachineProfile& mac
               change_of(planned, *before),
               {},
               {},
+              {},
               {}};
+  PredictRequest recorded = ask;
+  recorded.settings.pytorch = from;
+  recorded.follow_recording = true;
+  if (recorded.settings == workload.settings) {
+    const auto itself = predict(workload, machine, recorded);
+    FORESHARD_TRY(itself);
+    if (change_of(*itself, *before).moves()) out.recorded = {largest_peaks(*itself), itself->step_ms};
+  }
   std::vector<const VersionRule*> followed;
   for (const VersionRule* rule : differing_rules(from, out.to))
-    (is_followed(*rule, request.settings) ? followed : out.not_planned).push_back(rule);
-  const bool newer = pytorch_minor(out.to) >= pytorch_minor(from);
+    (is_followed(*rule, request.settings, machine.gpu()) ? followed : out.not_planned).push_back(rule);
+  const bool newer = is_newer(out.to, from, followed);
   // The newer version with the first k rules; all of them is the newer version itself, and none the older one.
   std::vector<std::optional<Result<Prediction>>> with(followed.size());
   for_each(followed.size(), request.threads, [&](std::size_t k) {
@@ -83,7 +117,7 @@ Result<Upgrade> find_upgrade(const Workload& workload, const MachineProfile& mac
     const Prediction& next = last ? whole : **with[k + 1];
     const VersionChange part = change_of(next, **with[k]);
     if (part.moves())
-      out.rules.push_back({followed[k], newer ? part : reversed(part)});
+      out.rules.push_back({followed[k], newer ? part : reversed(part), within_ties(part, next, **with[k])});
     else
       out.unmoved.push_back(followed[k]);
   }

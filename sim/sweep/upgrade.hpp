@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,14 @@ struct VersionChange {
 struct MovedByRule {
   const VersionRule* rule = nullptr;
   VersionChange change;
+  /// Bytes alone, and no more of them than ties between equal blocks are known to (kInventedTies).
+  bool within_ties = false;
+};
+
+/// The plan of the recording itself, which follows when blocks came back in that process.
+struct RecordedPlan {
+  MemoryPeaks peaks;
+  double step_ms = 0;
 };
 
 struct Upgrade {
@@ -47,11 +56,13 @@ struct Upgrade {
   VersionChange change;
   std::vector<MovedByRule> rules;               ///< that move something here, in the order of version_rules()
   std::vector<const VersionRule*> unmoved;      ///< followed, and nothing moves here
-  std::vector<const VersionRule*> not_planned;  ///< differ too; no plan shows them, or a setting asks for them
+  std::vector<const VersionRule*> not_planned;  ///< differ too; no plan shows them, a setting asks for them, or not
+                                                ///< on this GPU
+  std::optional<RecordedPlan> recorded;         ///< where it differs from `before`, which is planned as `after` is
 };
 
 /// `planned`: the prediction of `workload` as `request` asks for it, whose settings have the new version. Errors: those
-/// of predict().
+/// of predict(); the step runs out of memory or deadlocks under the older version, or on the way to the newer.
 [[nodiscard]] Result<Upgrade> find_upgrade(const Workload& workload, const MachineProfile& machine,
                                            const PredictRequest& request, const std::string& from,
                                            const Prediction& planned);

@@ -84,6 +84,23 @@ TEST_CASE("a setting that only the later version has is that rule's part") {
                     [](const VersionRule* rule) { return rule->id == RuleId::reduce_input_cap; }));
 }
 
+TEST_CASE("a version without one of its rules is the older one") {
+  const Upgrade u = upgraded("2.13", under("2.13~one-wait-a-stream"));
+  REQUIRE(u.rules.size() + u.unmoved.size() == 1);
+  CHECK(u.rules.empty() == !u.change.moves());
+  if (!u.rules.empty()) CHECK(u.rules[0].change.step_ms == u.change.step_ms);
+}
+
+TEST_CASE("workspaces of a GPU that is not planned are no rule of the plan") {
+  const auto named = [](const std::vector<const VersionRule*>& rules, RuleId id) {
+    return std::any_of(rules.begin(), rules.end(), [&](const VersionRule* rule) { return rule->id == id; });
+  };
+  const Upgrade u = upgraded("2.11", under("main"));
+  CHECK_FALSE(named(u.unmoved, RuleId::cublas_blackwell));
+  CHECK(named(u.not_planned, RuleId::cublas_blackwell));
+  CHECK(named(u.not_planned, RuleId::cublas_thor));
+}
+
 TEST_CASE("the same for any number of threads") {
   const Upgrade one = upgraded("2.11", under("main"), 1);
   const Upgrade many = upgraded("2.11", under("main"), 4);
