@@ -45,7 +45,7 @@ struct PlanBasis {
       nullptr;  ///< its own settings, of which a recording's plan is said to differ; null: not said
   const sim::Upgrade* upgrade = nullptr;  ///< of a recording that is planned under another PyTorch version
   bool machine_assumed = false;           ///< nobody has said which machine it is (source_options.hpp)
-  std::string no_upgrade;                 ///< why there is none of such a recording; empty: there is, or it is not such
+  std::string no_upgrade = {};            ///< why there is none of such a recording; empty: there is, or it is not such
 };
 
 /// One line each, without an end of line. The first says whether it fits, the second how fast it is, or that this is
