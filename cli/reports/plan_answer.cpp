@@ -139,7 +139,7 @@ bool alike(const sim::RankGroup& group) {
 /// "rank 5", "ranks 3–59 (every 8th)", "all 64 ranks".
 std::string members_words(const sim::RankGroup& group, std::uint32_t world) {
   constexpr std::size_t kRuns = 3;
-  if (group.count == world) return fmt::format("all {} ranks", world);
+  if (group.count == world && world > 1) return fmt::format("all {} ranks", world);
   return (group.count == 1 ? "rank " : "ranks ") + rank_words(group.members, kRuns);
 }
 
