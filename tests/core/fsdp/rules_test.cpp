@@ -19,7 +19,8 @@ TEST_CASE("rules by version: 2.11's are the defaults") {
   CHECK(fsdp_rules("2.10") == FsdpRules{});
   CHECK(fsdp_rules("2.7") == FsdpRules{.root_reshards = false});
   CHECK(fsdp_rules("2.12") == FsdpRules{.frees_input_before_idle_group = true});
-  CHECK(fsdp_rules("2.13") == FsdpRules{.frees_input_before_idle_group = true, .waits_once_a_stream = true});
+  CHECK(fsdp_rules("2.13") ==
+        FsdpRules{.frees_input_before_idle_group = true, .keeps_inputs_in_flight = true, .waits_once_a_stream = true});
   CHECK(fsdp_rules("2.14") == fsdp_rules("2.13"));
   const FsdpRules main = fsdp_rules("main");
   CHECK((main.frees_gather_first && main.frees_gradients_first && main.waits_once_a_stream));
