@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "core/straggler/compared_steps.hpp"
 #include "core/straggler/first_cause.hpp"
@@ -29,8 +30,13 @@ struct Rank {
   std::uint32_t stands_for = 1;  // equal ranks, itself among them
 };
 
-/// Where of a group of equal ranks only the first has ops, it stands for all of them.
-void find_stand_ins(const std::vector<RankMembers>& groups, std::vector<Rank>& ranks) {
+/// Where of a group of equal ranks only the first has ops, it stands for all of them. Groups of more ranks than the job
+/// has, as a damaged store may name, are passed over.
+void find_stand_ins(const std::vector<RankMembers>& groups, std::uint32_t world, std::vector<Rank>& ranks) {
+  std::uint64_t all = 0;
+  for (const RankMembers& group : groups)
+    for (const RankRun& members : group.members) all += members.count;
+  if (all > world) return;
   const auto find = [&](std::uint32_t number) {
     return std::lower_bound(ranks.begin(), ranks.end(), number,
                             [](const Rank& rank, std::uint32_t of) { return rank.rank < of; });
@@ -60,7 +66,7 @@ std::vector<Rank> ranks_of(const Run& run, const std::set<std::int32_t>& steps,
     out.push_back({rank.rank, std::move(rank.spans), 1});
   }
   std::sort(out.begin(), out.end(), [](const Rank& a, const Rank& b) { return a.rank < b.rank; });
-  find_stand_ins(groups, out);
+  find_stand_ins(groups, run.settings.world(), out);
   return out;
 }
 
@@ -257,22 +263,22 @@ const RankTime* critical_one(const Stragglers& found, const std::map<std::uint32
 }
 
 /// The ranks that spend their time as `late` does, itself among them: two equally slow ones, or all but a fast one.
-std::vector<std::uint32_t> equals_of(const Stragglers& found, const RankTime& late,
-                                     const std::vector<RankMembers>& groups) {
-  std::vector<std::uint32_t> out;
+std::vector<RankRun> equals_of(const Stragglers& found, const RankTime& late, const std::vector<RankMembers>& groups) {
+  std::vector<std::uint32_t> alone;
+  std::vector<RankRun> out;
   for (const RankTime& other : found.ranks) {
     if (other.compute != late.compute || other.waiting != late.waiting || other.communication != late.communication ||
         other.idle != late.idle)
       continue;
     const auto group =
         std::find_if(groups.begin(), groups.end(), [&](const RankMembers& of) { return of.first == other.rank; });
-    if (other.stands_for == 1 || group == groups.end()) {
-      out.push_back(other.rank);
-      continue;
-    }
-    for (const RankRun& run : group->members)
-      for (std::uint32_t i = 0; i < run.count; ++i) out.push_back(run.first + i * run.stride);
+    if (other.stands_for == 1 || group == groups.end())
+      alone.push_back(other.rank);
+    else
+      out.insert(out.end(), group->members.begin(), group->members.end());
   }
+  const std::vector<RankRun> runs = runs_of(alone);
+  out.insert(out.end(), runs.begin(), runs.end());
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -304,8 +310,8 @@ std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<Rank
   const bool by_path = late == nullptr;
   if (by_path) late = critical_one(found, parts);
   if (late == nullptr) return found;
-  if (const auto equals = equals_of(found, *late, groups); equals.size() > 1) {
-    if (2 * equals.size() <= found.counted) found.equally_late = runs_of(equals);
+  if (auto equals = equals_of(found, *late, groups); rank_count(equals) > 1) {
+    if (2 * std::uint64_t{rank_count(equals)} <= found.counted) found.equally_late = std::move(equals);
     return found;
   }
   const Rank& rank = *std::find_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.rank == late->rank; });

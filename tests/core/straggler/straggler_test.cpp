@@ -360,6 +360,15 @@ Run folded(const Ranks& ranks, std::uint32_t world, const char* groups) {
 
 }  // namespace
 
+TEST_CASE("groups of more ranks than the job has are passed over") {
+  const char* damaged = R"({"groups":[{"first_rank":0,"members":[[0,4294967295,1]],"kept":true},
+                                      {"first_rank":1,"members":[[1,2,1]],"kept":true}]})";
+  const auto found = find_stragglers(folded(one_late(), 8, damaged));
+  REQUIRE(found);
+  CHECK(found->counted == 3);
+  CHECK(found->ranks[0].stands_for == 1);
+}
+
 TEST_CASE("a rank that stands for others counts as many times in means") {
   Ranks ranks(2);
   for (const std::uint32_t rank : {0U, 5U}) {
