@@ -34,7 +34,6 @@ Result<sim::Prediction> predict_planned(const Planned& planned, const std::strin
                                         std::optional<sim::BesideRequest> beside) {
   sim::PredictRequest request{planned.settings, planned.memory_limit};
   request.differences = std::move(differences);
-  request.cuda_graph = true;
   request.threads = sim::hardware_threads();
   request.trials = std::move(trials);
   request.kept_ranks = kept_ranks;

@@ -270,7 +270,7 @@ std::vector<NamedPart> named_parts(const MemoryParts& parts) {
           {"hard_fragmentation", "free, in segments with blocks in use", parts.hard},
           {"soft_fragmentation", "whole free segments of the stream that asks", parts.soft},
           {"stream_fragmentation", "whole free segments of other streams", parts.stream},
-          {"private_pools", "free in private pools", parts.private_pool}};
+          {"private_pools", "in private pools, not allocated", parts.private_pool}};
 }
 
 StackId stack_of(const Run& run, const FailedRequest& failed) {

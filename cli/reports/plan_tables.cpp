@@ -42,7 +42,7 @@ void print_memory(std::ostream& out, const PlanMemory& memory) {
   Bytes small = 0;
   std::size_t shown = 0;
   for (const PlanMemory::Row& row : memory.rows) {
-    const bool held = row.what == "free" || row.what == "pending_free";
+    const bool held = row.what == "free" || row.what == "pending_free" || row.what == "graph_pool";
     if (!held && (static_cast<double>(row.bytes) < kSmall * whole || ++shown > kCategories)) {
       small += row.bytes;
       continue;
@@ -109,7 +109,10 @@ std::optional<PlanMemory> plan_memory_table(const sim::Prediction& p) {
   out.reserved = peak.at.parts.reserved();
   if (pending > 0) out.rows.push_back({"pending_free", pending});
   if (out.reserved < live + pending) return std::nullopt;
-  out.rows.push_back({"free", out.reserved - live - pending});
+  const Bytes idle = out.reserved - live - pending;
+  const Bytes of_graph = std::min(idle, p.graph_pool.unseen());  // replays write there
+  if (of_graph > 0) out.rows.push_back({"graph_pool", of_graph});
+  out.rows.push_back({"free", idle - of_graph});
   return out;
 }
 

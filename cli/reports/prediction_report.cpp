@@ -134,6 +134,10 @@ void add_memory(const sim::Prediction& p, Json& json) {
   json["peak_allocated_bytes"] = p.peaks.allocated;
   json["peak_active_bytes"] = p.peaks.active;
   json["peak_reserved_bytes"] = p.peaks.reserved;
+  if (p.graph_pool != GraphPool{}) {
+    json["graph_pool_bytes"] = p.graph_pool.reserved;
+    json["graph_pool_active_bytes"] = p.graph_pool.active;
+  }
   if (!p.steps.empty()) {
     json["cycle"] = p.cycle;
     json["largest_step"] = sim::largest_step(p.steps);
@@ -182,7 +186,6 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["step_ms"] = time_value(p, p.step_ms);
   json["host_ms"] = time_value(p, p.host_ms);
   json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
-  json["cuda_graph_bound_ms"] = p.cuda_graph_ms ? Json(*p.cuda_graph_ms) : Json(nullptr);
   json["compute_ms"] = time_value(p, p.compute_ms);
   json["communication_ms"] = time_value(p, p.communication_ms);
   json["exposed_communication_ms"] = time_value(p, p.exposed_communication_ms);
@@ -330,8 +333,6 @@ void print_detail(Console& console, const sim::Prediction& p) {
                fmt::format("of {}", milliseconds(p.communication_ms))});
     table.row({"  neither", milliseconds(p.idle_ms)});
     table.row({"  GPU alone (free host)", milliseconds(p.gpu_step_ms)});
-    if (p.cuda_graph_ms)
-      table.row({"  CUDA graph of forward and backward", milliseconds(*p.cuda_graph_ms), "at best (docs/explain.md)"});
     table.row({"  host work", milliseconds(p.host_ms), p.host == sim::HostConfidence::assumed ? "assumed" : ""});
   }
   const auto peak = [&](const char* title, Bytes bytes) {
@@ -341,6 +342,7 @@ void print_detail(Console& console, const sim::Prediction& p) {
   peak("peak allocated", p.peaks.allocated);
   peak("peak active", p.peaks.active);
   peak("peak reserved", p.peaks.reserved);
+  if (p.graph_pool != GraphPool{}) peak("  of the CUDA graph, in use at every replay", p.graph_pool.reserved);
   if (p.num_alloc_retries > 0)
     table.row({"allocation retries", std::to_string(p.num_alloc_retries),
                p.has_time ? fmt::format("{} in the steady step", p.step_num_alloc_retries) : ""});

@@ -76,13 +76,12 @@ Json remedies_json(const TimeReport& report, const std::vector<sim::TimeRemedy>&
                    {"reason", r.reason},
                    {"command", text_or_null(plan_command(report, r))},
                    {"changes", r.changes},
-                   {"bound", r.bound},
                    {"step_ms", r.step_ms},
                    {"saved_ms", r.saved_ms},
                    {"saved_ms_interval", {r.saved_ms - r.saved_within, r.saved_ms + r.saved_within}},
-                   {"exposed_communication_ms", r.bound ? Json(nullptr) : Json(r.exposed_communication_ms)},
-                   {"peak_reserved_bytes", r.bound ? Json(nullptr) : Json(r.peaks.reserved)},
-                   {"more_reserved_bytes", r.bound ? Json(nullptr) : Json(r.more_reserved)},
+                   {"exposed_communication_ms", r.exposed_communication_ms},
+                   {"peak_reserved_bytes", r.peaks.reserved},
+                   {"more_reserved_bytes", r.more_reserved},
                    {"not_valid", r.not_valid},
                    {"warnings", r.warnings}});
   return out;

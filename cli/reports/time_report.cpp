@@ -108,10 +108,9 @@ void print_faster(std::ostream& out, const TimeReport& report, bool detail) {
              format_bytes(all.before.reserved), ""});
   for (std::size_t i = 0; i < all.faster.size() && (detail || i < kRemedies); ++i) {
     const sim::TimeRemedy& r = all.faster[i];
-    const bool known = !r.bound;
     table.row({r.setting, milliseconds(r.step_ms), milliseconds(r.saved_ms), fmt::format("{:.2f}", r.saved_within),
-               known ? milliseconds(r.exposed_communication_ms) : "", known ? format_bytes(r.peaks.reserved) : "",
-               known ? format_bytes_difference(r.more_reserved) : ""});
+               milliseconds(r.exposed_communication_ms), format_bytes(r.peaks.reserved),
+               format_bytes_difference(r.more_reserved)});
   }
   if (!all.not_split.empty()) table.row({"fully_shard on embedding and head", "unknown", "", "", "", "", ""});
   table.print(out);
@@ -151,9 +150,7 @@ void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
 
 std::string plan_command(const TimeReport& report, const sim::TimeRemedy& remedy) {
   if (!report.source) return {};
-  std::string options = report.source->options;
-  if (remedy.bound) options += options.empty() ? "--detail" : " --detail";
-  return plan_command(report.path, options, report.source->settings, remedy.settings);
+  return plan_command(report.path, report.source->options, report.source->settings, remedy.settings);
 }
 
 std::vector<std::string> not_simulated(const TimeReport& report) {

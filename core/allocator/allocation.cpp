@@ -15,7 +15,7 @@ CachingAllocator::Impl::Request CachingAllocator::Impl::make_request(Bytes size,
   request.home = &chosen.of(stream);
   const bool may_expand = !chosen.owner || (config.rules.expandable_in_private_pools && !chosen.owner->custom());
   request.expandable = config.expandable_segments && may_expand;
-  request.routed = chosen.owner && config.rules.routing_blocks_release;
+  request.routed = chosen.owner && (config.rules.routing_blocks_release || chosen.owner->options.of_capture);
   return request;
 }
 

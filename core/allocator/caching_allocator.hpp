@@ -70,6 +70,7 @@ struct PoolOptions {
   bool use_on_oom = false;
   bool no_split = false;
   MemoryKind kind = MemoryKind::device;  ///< anything else counts as a custom allocator
+  bool of_capture = false;               ///< of a CUDA graph: asked only while it is captured (beginAllocateToPool)
 };
 
 /// Hears each trace entry in order. `time_us` is 0: the allocator knows no clock.

@@ -18,7 +18,9 @@ SnapshotSegment describe(const Block& head) {
   segment.address = head.address;
   segment.stream = head.home->stream.value;
   segment.small_pool = pool.small;
-  segment.pool_id = {0, pool.owner ? pool.owner->id.value : 0};
+  const std::uint64_t pool_id = pool.owner ? pool.owner->id.value : 0;
+  segment.pool_id = {0, pool_id};
+  if (pool.owner && pool.owner->options.of_capture) segment.pool_id = {pool_id, 0};
   segment.is_expandable = head.range != nullptr;
   for (const Block* block = &head; block && block->mapped; block = block->next) {
     const BlockState state = state_of(*block);

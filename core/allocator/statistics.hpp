@@ -53,6 +53,16 @@ struct AllocatorStatistics {
 };
 
 /// The peaks that `plan` and `replay` report, in bytes, since the last reset.
+/// The private pool of a CUDA graph: all of `reserved` is in use at every replay, though memory_stats() counts only
+/// what the capture left allocated (`active`: gradients and outputs). Zeros: no graph.
+struct GraphPool {
+  Bytes reserved = 0;
+  Bytes active = 0;
+  /// In use at a replay beyond what memory_stats() calls active.
+  [[nodiscard]] Bytes unseen() const { return reserved - active; }
+  bool operator==(const GraphPool&) const = default;
+};
+
 struct MemoryPeaks {
   Bytes requested = 0;
   Bytes allocated = 0;

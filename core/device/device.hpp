@@ -54,7 +54,7 @@ struct KernelLaunch {
   std::span<const Address> addresses = {};  ///< by operand of `kernel`, 0 where one is absent
 };
 
-/// Ten verbs, in addition to the three of StreamEvents.
+/// Ten verbs and CUDA graphs, in addition to the three of StreamEvents.
 class Device : public StreamEvents {
  public:
   /// A new stream. Stream 0 (the default stream, named "compute", priority 0) exists from the start.
@@ -80,6 +80,13 @@ class Device : public StreamEvents {
   /// on a real GPU, whose host takes the time it takes.
   virtual void host_work(Nanoseconds length) = 0;
   [[nodiscard]] virtual Nanoseconds host_now() = 0;
+
+  /// What is issued until end_graph_launch() are nodes of one CUDA graph, which the host launches with one call
+  /// (cudaGraphLaunch): no node waits for the host's program, and none finds a launch queue full. Streams and events
+  /// between them are the graph's edges. Only where can_launch_graphs().
+  [[nodiscard]] virtual bool can_launch_graphs() const { return false; }
+  virtual void begin_graph_launch() {}
+  virtual void end_graph_launch() {}
 
   /// Timings of all ops so far, by OpId. Requires synchronize() since the last op.
   [[nodiscard]] virtual std::span<const OpTiming> timings() const = 0;

@@ -276,6 +276,25 @@ class Writer {
       line("optimizer.step()");
       line("model.set_post_optim_event(torch.cuda.current_stream().record_event())  # in every step");
     }
+    if (s_.cuda_graph) graph();
+  }
+
+  /// PyTorch's documentation, "Whole-network capture"; the error mode lets NCCL's watchdog thread call CUDA meanwhile.
+  void graph() {
+    const CudaGraph& graph = *s_.cuda_graph;
+    if (graph.eager_steps > 0) line("# after {} eager steps:", graph.eager_steps);
+    line("stream = torch.cuda.Stream()");
+    line("stream.wait_stream(torch.cuda.current_stream())");
+    line("with torch.cuda.stream(stream):  # batch: tensors that stay; forward_backward is the step's own");
+    line("    for _ in range({}):", graph.warm_up_steps);
+    line("        forward_backward(model, batch)");
+    line("        optimizer.step()");
+    line("        optimizer.zero_grad()");
+    line("torch.cuda.current_stream().wait_stream(stream)");
+    line("graph = torch.cuda.CUDAGraph()");
+    line("with torch.cuda.graph(graph, stream=stream, capture_error_mode=\"thread_local\"):");
+    line("    forward_backward(model, batch)");
+    line("# in every step: batch.copy_(next_batch), graph.replay(), optimizer.step(), without zero_grad()");
   }
 
   const Settings& s_;

@@ -51,6 +51,15 @@ struct Reshard {
   bool operator==(const Reshard&) const = default;
 };
 
+/// Forward and backward captured once in a CUDA graph (torch.cuda.graph) and replayed in every step behind; what
+/// stands before forward and the optimizer stay outside, gradients are None when the capture begins.
+struct CudaGraph {
+  std::uint32_t eager_steps = 0;    ///< on the current stream, before …
+  std::uint32_t warm_up_steps = 3;  ///< … those on the stream of the capture (PyTorch's documentation: three)
+  [[nodiscard]] std::uint32_t before_capture() const { return eager_steps + warm_up_steps; }
+  bool operator==(const CudaGraph&) const = default;
+};
+
 /// Explicit prefetch lists per module, by unit name (`--prefetch-lists FILE`). A unit that is absent
 /// keeps the rule of forward_prefetch / backward_prefetch.
 struct PrefetchLists {
@@ -108,6 +117,7 @@ struct Settings {
   Kernels kernels = Kernels::eager;
   bool offload = false;  ///< CPUOffloadPolicy(pin_memory=True)
   Optimizer optimizer = Optimizer::adam;
+  std::optional<CudaGraph> cuda_graph;  ///< none: every step is issued eagerly
 
   // The allocator and the version.
   std::string alloc_conf;                ///< PYTORCH_ALLOC_CONF

@@ -53,6 +53,26 @@ Result<void> check_reduce_inputs(const Settings& settings) {
   return {};
 }
 
+/// What torch.cuda.graph cannot capture of a step with these settings.
+Result<void> check_cuda_graph(const Settings& settings) {
+  if (!settings.cuda_graph) return {};
+  constexpr std::uint32_t kMaxSteps = 64;  // each is simulated
+  if (settings.cuda_graph->before_capture() > kMaxSteps || settings.cuda_graph->warm_up_steps == 0)
+    return contradiction(fmt::format("cuda_graph {}: 1 to {} steps before the capture are planned",
+                                     name(*settings.cuda_graph), kMaxSteps),
+                         "memory no longer changes after three");
+  if (settings.offload)
+    return contradiction("offload and cuda_graph exclude each other",
+                         "the host waits for offloaded gradients, which a capture cannot do");
+  if (settings.post_optimizer_event)
+    return contradiction("post_optimizer_event and cuda_graph exclude each other",
+                         "a capture cannot wait for an event of the eager optimizer (cudaErrorStreamCaptureIsolation)");
+  if (settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream)
+    return contradiction("release record-stream with cuda_graph is not modelled",
+                         "blocks freed in a capture come back after it: plan with --release stash");
+  return {};
+}
+
 }  // namespace
 
 Result<void> check(const Settings& settings) {
@@ -82,6 +102,7 @@ Result<void> check(const Settings& settings) {
     if (auto ok = check_reshard(settings, "reshard_of_unit " + unit, reshard); !ok) return ok;
   Settings scratch;
   if (auto ok = set_setting(scratch, "pytorch", settings.pytorch); !ok) return ok;
+  if (auto ok = check_cuda_graph(settings); !ok) return ok;
   return check_reduce_inputs(settings);
 }
 

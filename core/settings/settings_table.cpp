@@ -33,6 +33,7 @@ constexpr auto kAllGatherTransports = [] {
 constexpr std::array<std::string_view, 5> kDTypeNames{"none", "bfloat16", "float16", "float32", "float64"};
 constexpr std::array<std::string_view, 1> kImplicitWord{"implicit"};
 constexpr std::array<std::string_view, 1> kDefaultWord{"default"};
+constexpr std::array<std::string_view, 1> kNoneWord{"none"};
 
 /// A row with its two functions. `set` gets the value with quotes dropped.
 struct Row {
@@ -187,6 +188,28 @@ std::string get_release(const Settings& settings) {
   if (!settings.reduce_scatter_release) return json_quoted(name(settings.release));
   return json_quoted(
       fmt::format("all-gather={},reduce-scatter={}", name(settings.release), name(*settings.reduce_scatter_release)));
+}
+
+/// "none", "3" or "4+3": see CudaGraph. As a flag, "true" means PyTorch's documentation's three.
+Result<void> set_cuda_graph(Settings& settings, const SettingOption& setting, std::string_view value) {
+  if (is_none(value) || value == "false") {
+    settings.cuda_graph = std::nullopt;
+    return {};
+  }
+  CudaGraph graph;
+  const std::size_t plus = value.find('+');
+  if (value != "true") {
+    const auto eager = plus == std::string_view::npos ? Result<std::uint32_t>(0U) : parse_count(value.substr(0, plus));
+    const auto warm_up = parse_count(plus == std::string_view::npos ? value : value.substr(plus + 1));
+    if (!eager || !warm_up || *warm_up == 0) return refused(setting, value);
+    graph = {*eager, *warm_up};
+  }
+  settings.cuda_graph = graph;
+  return {};
+}
+std::string get_cuda_graph(const Settings& settings) {
+  if (!settings.cuda_graph) return "null";
+  return json_quoted(name(*settings.cuda_graph));
 }
 
 std::optional<Reshard> parse_reshard(std::string_view value) {
@@ -415,6 +438,12 @@ constexpr std::array kRows{
     Row{{"optimizer", "adam|adam-fused|adam-single|sgd", "torch.optim.Adam (foreach, fused, for-loop) or SGD",
          Form::word, EnumNames<Optimizer>::kNames},
         FORESHARD_MEMBER(word, optimizer)},
+    Row{{"cuda_graph", "none|N|E+N",
+         "forward and backward in one CUDA graph, captured after N warm-up steps on its stream, and E eager ones "
+         "before",
+         Form::word, kNoneWord},
+        set_cuda_graph,
+        get_cuda_graph},
     Row{{"alloc_conf", "KEY:VALUE,…", "PYTORCH_ALLOC_CONF, as in \"expandable_segments:True\"", Form::text, {}},
         FORESHARD_MEMBER(text, alloc_conf)},
     Row{{"pytorch", kKnownPyTorchRange, "the PyTorch version whose rules are followed", Form::word, kKnownPyTorch},
@@ -467,6 +496,11 @@ std::vector<std::pair<std::string, std::string>> setting_options(const Settings&
   std::vector<std::pair<std::string, std::string>> out;
   for (const Row& row : kRows) out.emplace_back(row.setting.key, row.get(settings));
   return out;
+}
+
+std::string name(const CudaGraph& graph) {
+  if (graph.eager_steps == 0) return std::to_string(graph.warm_up_steps);
+  return fmt::format("{}+{}", graph.eager_steps, graph.warm_up_steps);
 }
 
 std::string name(const Reshard& reshard) {

@@ -66,6 +66,9 @@ struct SettingOption {
 /// What is allowed but outside what was checked against PyTorch, or likely not meant: one sentence each.
 [[nodiscard]] std::vector<std::string> warnings(const Settings& settings);
 
+/// "3", or with eager steps before "4+3".
+[[nodiscard]] std::string name(const CudaGraph& graph);
+
 /// "true", "false" or a number.
 [[nodiscard]] std::string name(const Reshard& reshard);
 

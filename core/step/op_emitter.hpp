@@ -1,12 +1,13 @@
-// Puts ops on a Device's streams and writes each into the Run.
+// Puts ops on a Device's streams and writes each into the Run; or, while a CUDA graph is captured, into the graph.
 //
-// Who: the lowerings, for every kernel, copy and collective of a step; StepBackend for events.
+// Who: the lowerings, for every kernel, copy and collective of a step; StepBackend for events; the runner for graphs.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "core/device/device.hpp"
+#include "core/step/captured_graph.hpp"
 #include "core/step/run_recorder.hpp"
 
 namespace foreshard {
@@ -24,10 +25,8 @@ class OpEmitter {
 
   /// Host time before the next op.
   void host_work(Nanoseconds length) {
-    if (!host_free_) device_.host_work(length);
+    if (!capturing_ || capture_takes_time_) device_.host_work(length);
   }
-  /// Whether host work costs nothing from now on.
-  void set_host_free(bool is_free) { host_free_ = is_free; }
   [[nodiscard]] Nanoseconds host_now() { return device_.host_now(); }
 
   // `unit`: whose op it is; invalid for the user's own.
@@ -39,6 +38,20 @@ class OpEmitter {
   [[nodiscard]] EventId record_event(StreamId on);
   void wait_event(StreamId on, EventId event);
 
+  /// From now on ops and events are nodes and edges of a graph, and reach the device with launch() (torch.cuda.graph).
+  /// An event of before is complete: the capture begins on a synchronised device. `takes_time`: of the host.
+  void begin_capture(bool takes_time) {
+    capturing_ = true;
+    capture_takes_time_ = takes_time;
+  }
+  void end_capture() { capturing_ = false; }
+  [[nodiscard]] bool capturing() const { return capturing_; }
+  /// One of the phases' hooks, at its place among the nodes.
+  void captured_hook(Hook hook);
+  /// cudaGraphLaunch of what was captured; `hook` hears the phases' hooks.
+  template <class OnHook>
+  void launch(OnHook hook);
+
   [[nodiscard]] std::uint64_t ops() const { return ops_; }
   /// Of those so far.
   [[nodiscard]] std::optional<OpId> last_compute_op() const { return last_compute_op_; }
@@ -49,11 +62,28 @@ class OpEmitter {
     if (on == kComputeStream) last_compute_op_ = op;
   }
 
+  void issue(const GraphNode& node, std::vector<EventId>& events);
+
   Device& device_;
   RunRecorder& recorder_;
   std::optional<OpId> last_compute_op_;
   std::uint64_t ops_ = 0;
-  bool host_free_ = false;
+  CapturedGraph graph_;
+  bool capturing_ = false;
+  bool capture_takes_time_ = true;
 };
+
+template <class OnHook>
+void OpEmitter::launch(OnHook hook) {
+  std::vector<EventId> events(graph_.events);
+  device_.begin_graph_launch();
+  for (const GraphNode& node : graph_.nodes) {
+    if (node.kind == GraphNode::Kind::hook)
+      hook(node.hook);
+    else
+      issue(node, events);
+  }
+  device_.end_graph_launch();
+}
 
 }  // namespace foreshard

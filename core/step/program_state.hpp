@@ -32,6 +32,13 @@ class ProgramState {
 
   void hold(TensorId tensor, BlockHandle block) { held_.back()[tensor.value] = block; }
 
+  /// Tensors of this step that the first ops of `program` allocated are never freed.
+  void keep(const Program& program, std::size_t first) {
+    for (std::size_t i = 0; i < first; ++i)
+      if (program.ops[i].kind == OpKind::alloc && !program.ops[i].gradient_of.valid())
+        held_.back()[program.ops[i].tensor.value] = {};
+  }
+
   /// The block that a free op means; invalid when nothing is held there.
   [[nodiscard]] BlockHandle take(const Op& op) {
     const std::int32_t step = op.from_setup ? -1 : step_ - static_cast<std::int32_t>(op.steps_ago);

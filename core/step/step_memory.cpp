@@ -51,10 +51,12 @@ void StepMemory::adopt_older(bool as_recorded, ProcessMemory& where) {
   static_cast<void>(memory_.take());  // these are initial_segments
 }
 
-BlockHandle StepMemory::malloc(Bytes bytes, StreamId on, PoolId pool, const BlockRecord& what) {
+BlockHandle StepMemory::malloc(Bytes bytes, StreamId on, PoolId pool, BlockRecord what) {
+  if (capturing_ && pool == kDefaultPool) pool = graph_pool_;
+  what.pool = pool;
   recorder_.expect_block(what);
   returns_.next_allocation();
-  const auto block = allocator_.malloc(bytes, on, pool);
+  const auto block = allocator_.malloc(bytes, on == kComputeStream ? current_ : on, pool);
   if (!block) throw AllocationFailed{block.error()};
   recorder_.block_made(*block, allocator_.block_size(*block));
   return *block;
@@ -63,6 +65,28 @@ BlockHandle StepMemory::malloc(Bytes bytes, StreamId on, PoolId pool, const Bloc
 void StepMemory::free(BlockHandle block) {
   returns_.next_free();
   allocator_.free(block);
+}
+
+void StepMemory::begin_capture() {
+  constexpr Bytes kGeneratorState = sizeof(std::int64_t);
+  allocator_.empty_cache();
+  BlockRecord state;
+  state.category = MemoryCategory::workspaces;
+  state.step = step_;
+  for (int i = 0; i < 2; ++i) malloc(kGeneratorState, kComputeStream, kDefaultPool, state);
+  graph_pool_ = allocator_.create_pool({.of_capture = true});
+  capturing_ = true;
+}
+
+GraphPool StepMemory::graph_pool() const {
+  GraphPool pool;
+  if (!graph_pool_.valid()) return pool;
+  for (const SnapshotSegment& segment : allocator_.snapshot()) {
+    if (segment.pool_id.first != graph_pool_.value) continue;
+    pool.reserved += segment.total_size;
+    pool.active += segment.active_size;
+  }
+  return pool;
 }
 
 PoolId StepMemory::pool_of(MemoryKind kind) {

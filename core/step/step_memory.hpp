@@ -71,6 +71,19 @@ class StepMemory {
   void hold(const Op& op, BlockHandle block);
   void free(const Op& op);
 
+  // A CUDA graph of the passes.
+  /// The stream that the program's own allocations are made on from now on, in place of the compute stream.
+  void allocate_on(StreamId current) { current_ = current; }
+  /// torch.cuda.graph.__enter__: empty_cache(), the generator's state (CUDAGraph.capture_begin,
+  /// register_generator_state: a seed and an offset on the current stream, kept), and from now on a pool of the graph's
+  /// own.
+  void begin_capture();
+  void end_capture() { capturing_ = false; }
+  /// What was allocated of the step's tensors before its passes stays: the graph's inputs.
+  void keep_inputs(const Program& program, std::size_t before) { programs_.keep(program, before); }
+  /// As it is now.
+  [[nodiscard]] GraphPool graph_pool() const;
+
   // Blocks of the optimizer.
   [[nodiscard]] BlockHandle allocate(Bytes bytes, MemoryCategory category, ParameterId parameter);
   void free(BlockHandle block);
@@ -94,7 +107,7 @@ class StepMemory {
   };
 
   void adopt(SnapshotSegment segment, bool as_recorded);
-  BlockHandle malloc(Bytes bytes, StreamId on, PoolId pool, const BlockRecord& what);
+  BlockHandle malloc(Bytes bytes, StreamId on, PoolId pool, BlockRecord what);
   PoolId pool_of(MemoryKind kind);
 
   const Workload& workload_;
@@ -106,6 +119,9 @@ class StepMemory {
   CachingAllocator allocator_;
   ProgramState programs_;
   std::int32_t step_ = -1;
+  StreamId current_ = kComputeStream;
+  PoolId graph_pool_;  // invalid: nothing was captured
+  bool capturing_ = false;
   std::array<PoolId, 3> pools_{};           // by MemoryKind
   std::vector<BufferEntry> buffers_;        // by BufferRef
   std::vector<Gradient> gradients_;         // by parameter: the user's gradient of this microbatch

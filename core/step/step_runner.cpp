@@ -11,6 +11,8 @@
 #include "core/fsdp/fully_shard.hpp"
 #include "core/run/allocation_names.hpp"
 #include "core/settings/carried_out.hpp"
+#include "core/step/graph_schedule.hpp"
+#include "core/step/library_workspaces.hpp"
 #include "core/step/op_emitter.hpp"
 #include "core/step/parameter_table.hpp"
 #include "core/step/rank_mesh.hpp"
@@ -48,13 +50,23 @@ class StepRunner {
 
  private:
   void run_program(const Program& program);
+  void begin_program(const Program& program);
+  void run_ops(std::size_t begin, std::size_t end);
   void run_op(const Op& op);
+  void run_captured();
+  void run_replay();
+  void replay();
+  void add_workspaces(const Op& op);
   void run_alloc(const Op& op);
   void run_hook(const Op& op);
   void run_collective(const Op& op);
   void run_wait(const Op& op);
   void run_step(StepOutcome& outcome);
   [[nodiscard]] Bytes bytes_of(const AllocationSize& size) const;
+  /// Behind the passes of a captured step: their gradients are the graph's.
+  [[nodiscard]] bool keeps_gradients() const {
+    return op_ >= passes_.end && graph_phase(settings_, request_.warm, step_) >= GraphPhase::capture;
+  }
   /// Of the program that runs, behind the op that runs.
   [[nodiscard]] std::optional<Hook> next_hook() const;
   /// For a check that fails meanwhile: "mlp, rank 0, step 2, op 117 (kernel), host time 53120400 ns".
@@ -74,6 +86,11 @@ class StepRunner {
   StepBackend backend_;
   FullyShard fsdp_;
   std::int32_t step_ = -1;
+  CapturedOps passes_;  // of the program that runs
+  /// What the capture's stream still has to make, in its first step; and how many allocs came behind the last hook.
+  std::vector<LibraryWorkspace> workspaces_;
+  std::size_t allocs_ = 0;
+  Hook phase_ = Hook::zero_grad;
   std::uint32_t microbatches_ = 0;                                  // begun in this step
   std::map<std::uint8_t, std::vector<EventId>> ends_;               // of the program's own collectives, by user stream
   const Program* program_ = nullptr;                                // the one that runs, and …
@@ -108,10 +125,9 @@ void StepRunner::run_alloc(const Op& op) {
 
 void StepRunner::run_hook(const Op& op) {
   lowering_->on_hook(op.hook);
-  if (request_.free_passes && op.hook == Hook::forward_begin) emitter_.set_host_free(true);
-  if (request_.free_passes && op.hook == Hook::backward_end) emitter_.set_host_free(false);
   switch (op.hook) {
     case Hook::zero_grad:
+      if (keeps_gradients()) break;
       fsdp_.zero_grad(op.unit.valid() ? std::vector{op.unit} : parameters_.zero_grad_order());
       break;
     case Hook::microbatch_begin:
@@ -147,7 +163,10 @@ void StepRunner::run_hook(const Op& op) {
     case Hook::microbatch_end:
     case Hook::optimizer_begin:
     case Hook::optimizer_end:
-      recorder_.phase(op.hook, step_);
+      if (emitter_.capturing())
+        emitter_.captured_hook(op.hook);
+      else
+        recorder_.phase(op.hook, step_);
       break;
   }
 }
@@ -173,8 +192,23 @@ void StepRunner::run_wait(const Op& op) {
   emitter_.wait_event(kComputeStream, end);
 }
 
+/// The first step on another stream, where there was one before on the first.
+void StepRunner::add_workspaces(const Op& op) {
+  if (op.kind == OpKind::hook && (op.hook == Hook::forward_begin || op.hook == Hook::backward_begin)) {
+    phase_ = op.hook;
+    allocs_ = 0;
+  }
+  if (op.kind != OpKind::alloc) return;
+  while (!workspaces_.empty() && workspaces_.front().phase == phase_ && workspaces_.front().allocs_before == allocs_) {
+    static_cast<void>(memory_.allocate(workspaces_.front().bytes, MemoryCategory::workspaces, {}));
+    workspaces_.erase(workspaces_.begin());
+  }
+  ++allocs_;
+}
+
 void StepRunner::run_op(const Op& op) {
   emitter_.host_work(op.host_before);
+  if (!workspaces_.empty()) add_workspaces(op);
   switch (op.kind) {
     case OpKind::alloc:
       run_alloc(op);
@@ -203,7 +237,68 @@ void StepRunner::run_op(const Op& op) {
   }
 }
 
+void StepRunner::run_ops(std::size_t begin, std::size_t end) {
+  for (op_ = begin; op_ < end; ++op_) run_op(program_->ops[op_]);
+}
+
+void StepRunner::replay() {
+  emitter_.launch([this](Hook hook) { recorder_.phase(hook, step_); });
+}
+
+/// torch.cuda.graph begins on a synchronised device. A capture runs nothing: its first replay does.
+void StepRunner::run_captured() {
+  run_ops(0, passes_.begin);
+  device_.synchronize();
+  memory_.allocate_on(streams_.capture());
+  memory_.begin_capture();
+  emitter_.begin_capture(!request_.warm);  // of a run that begins with it the host's time is nobody's
+  run_ops(passes_.begin, passes_.end);
+  emitter_.end_capture();
+  memory_.keep_inputs(*program_, passes_.begin);
+  memory_.end_capture();
+  memory_.allocate_on(kComputeStream);
+  replay();
+  run_ops(passes_.end, program_->ops.size());
+}
+
+/// New inputs are copied into those of the capture, and gradients stay: before the passes no memory moves.
+void StepRunner::run_replay() {
+  for (op_ = 0; op_ < passes_.begin; ++op_) {
+    const Op& op = program_->ops[op_];
+    if (op.kind == OpKind::kernel || op.kind == OpKind::copy) run_op(op);
+  }
+  replay();
+  run_ops(passes_.end, program_->ops.size());
+}
+
 void StepRunner::run_program(const Program& program) {
+  begin_program(program);
+  passes_ = captured_ops(program);
+  const std::size_t ops = program.ops.size();
+  switch (graph_phase(settings_, request_.warm, step_)) {
+    case GraphPhase::eager:
+      run_ops(0, ops);
+      break;
+    case GraphPhase::warm_up:
+      if (step_ > 0 && step_ == static_cast<std::int32_t>(settings_.cuda_graph->eager_steps))
+        workspaces_ = library_workspaces(memory_.program_of(0));
+      run_ops(0, passes_.begin);
+      memory_.allocate_on(streams_.capture());
+      run_ops(passes_.begin, ops);
+      memory_.allocate_on(kComputeStream);
+      workspaces_.clear();
+      break;
+    case GraphPhase::capture:
+      run_captured();
+      break;
+    case GraphPhase::replay:
+      run_replay();
+      break;
+  }
+  program_ = nullptr;
+}
+
+void StepRunner::begin_program(const Program& program) {
   microbatches_ = 0;
   memory_.begin_program(step_);
   lowering_->begin_program(step_, program);
@@ -214,8 +309,6 @@ void StepRunner::run_program(const Program& program) {
     if (is_new) place->second = allocation_names(workload_, program, recorder_.labels());
     names_ = &place->second;
   }
-  for (op_ = 0; op_ < program.ops.size(); ++op_) run_op(program.ops[op_]);
-  program_ = nullptr;
 }
 
 std::string StepRunner::where() const {
@@ -259,6 +352,7 @@ StepOutcome StepRunner::run() {
   }
   device_.synchronize();
   outcome.ops = emitter_.ops();
+  outcome.graph_pool = memory_.graph_pool();
   outcome.memory.segments = memory_.take_segments();
   outcome.sections_missing = lowering_->sections_missing();
   recorder_.finish(memory_.snapshot());
@@ -275,6 +369,8 @@ Result<StepOutcome> run_steps(const Workload& workload, const Settings& wanted, 
   const auto config = parse_alloc_conf(settings.alloc_conf, settings.pytorch);
   FORESHARD_TRY(config);
   if (workload.steps.empty()) return fail(ErrorKind::input, "the workload has no step");
+  if (settings.cuda_graph && !device.can_launch_graphs())
+    return fail(ErrorKind::usage, "CUDA graphs are planned, not run", "cuda_graph", "run it with --cuda-graph none");
   StepRunner runner(workload, settings, *plans, *config, request, device, memory, run);
   return runner.run();
 }

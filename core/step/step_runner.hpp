@@ -30,10 +30,6 @@ struct StepRequest {
   /// For a device in virtual time at the captured settings alone: on a real one the block may be in use.
   bool repeat_returns = false;
 
-  /// The host's work between the begin of forward and the end of backward costs nothing, as if both were replayed from
-  /// a CUDA graph. For a device in virtual time.
-  bool free_passes = false;
-
   /// Whose program is issued. With foreshard's, what the recorded process held before its recording is asked of
   /// `memory` anew.
   Lowering lowering = Lowering::pytorch;
@@ -57,6 +53,7 @@ struct StepOutcome {
   std::int32_t out_of_memory_step = -1;      ///< −1: in setup
   MemoryPeaks out_of_memory_peaks;           ///< of that step, until then
   std::uint64_t ops = 0;                     ///< device ops issued
+  GraphPool graph_pool;                      ///< at the end
   std::uint64_t sections_missing = 0;        ///< FSDP sections without a captured cost
   ProcessMemory memory;                      ///< where it all lay (process_memory.hpp)
 };

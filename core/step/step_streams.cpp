@@ -33,6 +33,11 @@ StepStreams::StepStreams(const Workload& workload, const Settings& settings, con
     streams_[i] = device_.create_stream(options[i]);
     recorder_.add_stream(streams_[i], options[i]);
   }
+  if (settings_.cuda_graph) {
+    const StreamOptions capture{"graph capture", 0};
+    capture_ = device_.create_stream(capture);
+    recorder_.add_stream(capture_, capture);
+  }
   const auto create = [&](CommunicatorOptions group, CommunicatorRole role) {
     group.members = mesh_.members(role, kRootUnit);
     return device_.create_communicator(group);

@@ -18,6 +18,9 @@ class StepStreams {
               RunRecorder& recorder);
 
   [[nodiscard]] StreamId operator[](StreamRole role) const { return streams_[static_cast<std::size_t>(role)]; }
+  /// Of a CUDA graph's warm-up and capture, which PyTorch's allocator tells apart; its ops are the compute stream's
+  /// here, since nothing else runs on that meanwhile. The compute stream where there is no graph.
+  [[nodiscard]] StreamId capture() const { return capture_; }
   /// Op::user_stream: one of FSDP2's (core/fsdp/recorded_streams.hpp), or one of the program's own, made when first
   /// asked for, then called `name` or, without one, by its index.
   [[nodiscard]] StreamId user(std::uint8_t index, const std::string& name = {});
@@ -34,6 +37,7 @@ class StepStreams {
   RunRecorder& recorder_;
   std::array<StreamId, kStreamRoles> streams_{};
   std::vector<StreamId> user_streams_;
+  StreamId capture_ = kComputeStream;
   CommunicatorId shard_;
   CommunicatorId reduce_scatter_;  ///< `shard_`, unless reduce-scatters have one of their own
   CommunicatorId replicate_;

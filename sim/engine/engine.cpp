@@ -144,7 +144,9 @@ Nanoseconds Engine::completion(EventId event) const {
   const bool long_kernel = !behind.communicator.valid() && Nanoseconds{at - stream.start} >= latencies.long_kernel_from;
   const std::int64_t more = long_kernel ? latencies.long_kernel.count : 0;
   stream.earliest_copy = at + latencies.copy_gap.count;
-  stream.earliest = behind.is_copy ? stream.earliest_copy : at + gap + more;
+  stream.earliest = behind.is_copy    ? stream.earliest_copy
+                    : behind.of_graph ? at + latencies.graph_gap.count
+                                      : at + gap + more;
 }
 
 bool Engine::end_finished(std::int64_t at) {

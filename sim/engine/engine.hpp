@@ -9,6 +9,7 @@
 // waits for has ended, and each of these has passed:
 //   issue + launch · end of its stream's previous op + gap · end of an awaited op + event_wait
 //   · end of its communicator's previous collective + communicator_gap          (docs/model.md, "Streams")
+// Behind a node of a CUDA graph the gap is graph_gap.
 // A collective that needs SMs and a kernel of another stream wait, beyond that, while a persistent kernel runs, and a
 // persistent kernel while a kernel of another stream does, and until what waits for that has started
 // (docs/contention.md, "Arrival" and "Kernels of other streams"). While several run, each progresses at the rate of

@@ -70,6 +70,7 @@ OpId OpTable::submit(const EngineOp& op) {
   out.lengthens_gaps = op.lengthens_gaps;
   out.endless = op.endless;
   out.nothing = op.nothing;
+  out.of_graph = op.of_graph;
   ops_.push_back(out);
   return OpId{id};
 }

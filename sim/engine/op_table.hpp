@@ -24,6 +24,7 @@ struct EngineOp {
   bool lengthens_gaps = false;  ///< an all-gather ring kernel: kernel_gap_all_gather while issued and unfinished
   bool endless = false;         ///< starts, and never ends: its peers do not come
   bool nothing = false;         ///< no kernel at all: it only has a place in the order, and no gap follows it
+  bool of_graph = false;        ///< a node of a CUDA graph: graph_gap to the next, and no launch queue to wait for
 };
 
 class OpTable {
@@ -47,6 +48,7 @@ class OpTable {
     bool lengthens_gaps = false;
     bool endless = false;
     bool nothing = false;
+    bool of_graph = false;
   };
 
   StreamId add_stream();

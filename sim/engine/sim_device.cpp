@@ -13,6 +13,11 @@
 namespace foreshard::sim {
 namespace {
 
+/// Nodes and edges of a graph follow one another in time, so that a Run tells which came first
+/// (core/run/op_dependencies.hpp).
+constexpr Nanoseconds kGraphEdge{2};
+constexpr std::uint32_t kOfGraph = 1U << 30U;  ///< of DeviceLog's `same_as`: prices are fewer
+
 RunningOp kernel_running_op(StreamId stream, KernelClass kernel_class, const KernelDemand& demand) {
   if (kernel_class == KernelClass::memset) return {};
   return {stream == kComputeStream ? RunningOp::Role::main_kernel : RunningOp::Role::side_kernel, demand, {}};
@@ -62,8 +67,13 @@ CommunicatorId SimDevice::create_communicator(const CommunicatorOptions& options
   return table_.add_communicator();
 }
 
-OpId SimDevice::submit(const EngineOp& op, std::uint32_t same_as) {
-  wait_for_room(op.stream);
+OpId SimDevice::submit(EngineOp op, std::uint32_t same_as) {
+  if (in_graph_) {
+    host_work(machine_.latencies.graph_node);
+    op.of_graph = true;
+    if (same_as != DeviceLog::kOnce) same_as |= kOfGraph;
+  }
+  if (!op.of_graph) wait_for_room(op.stream);
   if (options_.log != nullptr) options_.log->submit(op, same_as);
   const OpId id = table_.submit(op);
   engine_.issue(host_now_);
@@ -151,8 +161,7 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
               .work = std::min(cost.time + std::exchange(first_collective_wait_, {}), kLongestOp),
               .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,
               .endless = among.peers_lost});
-  if (!options_.collectives_host_free)
-    host_work(cost.host);  // beyond a plain NCCL call, which the program's own host work covers
+  if (!in_graph_) host_work(cost.host);  // beyond a plain NCCL call, which the program's own host work covers
   return op;
 }
 
@@ -176,11 +185,13 @@ void SimDevice::wait_for_room(StreamId stream) {
 }
 
 EventId SimDevice::record_event(StreamId stream) {
+  if (in_graph_) host_work(kGraphEdge);
   note(DeviceLog::Kind::record, stream.value);
   return table_.record(stream);
 }
 
 void SimDevice::stream_wait_event(StreamId stream, EventId event) {
+  if (in_graph_) host_work(kGraphEdge);
   note(DeviceLog::Kind::wait, stream.value, event.value);
   table_.wait(stream, event);
 }

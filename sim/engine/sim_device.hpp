@@ -29,7 +29,6 @@ namespace foreshard::sim {
 struct SimOptions {
   double host_scale = 1;   ///< multiplies every host_work(), each rounded once
   bool host_free = false;  ///< host work and synchronisations cost the host nothing: the GPU's own step time
-  bool collectives_host_free = false;  ///< what a collective costs the host beyond a plain NCCL call is nothing
   /// Unfinished ops of one stream at which a launch blocks; none: the profile's; 0: never.
   std::optional<std::uint32_t> launch_queue = {};
   /// Texts of the ops' labels, for prices by name (price_kernel.hpp); null: none. Outlives the device.
@@ -80,6 +79,10 @@ class SimDevice final : public Device {
   void stream_wait_event(StreamId stream, EventId event) override;
   void synchronize() override;
   void host_work(Nanoseconds length) override;
+  /// A node costs the host Latencies::graph_node, and nothing else does meanwhile.
+  [[nodiscard]] bool can_launch_graphs() const override { return true; }
+  void begin_graph_launch() override { in_graph_ = true; }
+  void end_graph_launch() override { in_graph_ = false; }
   [[nodiscard]] Nanoseconds host_now() override {
     note(DeviceLog::Kind::host_now);
     return host_now_;
@@ -116,7 +119,7 @@ class SimDevice final : public Device {
     if (options_.log != nullptr) options_.log->call(kind, a, b);
   }
   /// Submits at the host's time, which is that after waiting for room. `same_as` as DeviceLog's.
-  OpId submit(const EngineOp& op, std::uint32_t same_as = DeviceLog::kOnce);
+  OpId submit(EngineOp op, std::uint32_t same_as = DeviceLog::kOnce);
   OpId launch_cost(StreamId stream, const KernelWork& work);
   const PricedCollective& priced(const CollectiveRequest& request);
   void remember(const CollectiveRequest& request, const CollectivePrice& cost, const std::string& communicator);
@@ -138,6 +141,7 @@ class SimDevice final : public Device {
   Nanoseconds host_now_;
   Nanoseconds host_worked_;
   Nanoseconds host_blocked_;
+  bool in_graph_ = false;
   std::vector<std::string> stream_names_;
   std::vector<Communicator> communicators_;
   std::vector<std::string> caveats_;

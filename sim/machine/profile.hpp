@@ -61,6 +61,8 @@ struct Latencies {
   Nanoseconds synchronize;            ///< end of what the host waited for to the host going on
   Nanoseconds long_kernel = {};       ///< added to both kernel gaps after a kernel of …
   Nanoseconds long_kernel_from = {};  ///< … this length or more
+  Nanoseconds graph_gap;              ///< as kernel_gap, between nodes of a CUDA graph; not said: kernel_gap
+  Nanoseconds graph_node = {};        ///< of the host, for each node of a cudaGraphLaunch
 };
 
 /// What single things achieve. Sizes count bytes read plus bytes written unless named otherwise.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/predict/simulate.hpp"
+#include "sim/predict/predict.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -21,24 +21,13 @@ bool waits_in_passes(const Program& program) {
 
 std::string not_capturable(const Workload& workload, const Settings& settings) {
   if (workload.lowering == Lowering::foreshard) return "foreshard's own run issues no CUDA graphs";
+  if (records_streams(workload, settings))
+    return "record_stream: blocks that the capture frees come back behind it, which is not modelled";
   if (settings.offload) return "the host waits for offloaded gradients, which a capture cannot do";
   if (!workload.recorded.empty()) return "its steps differ: each size needs a graph of its own";
   if (std::any_of(workload.steps.begin(), workload.steps.end(), waits_in_passes))
     return "the host waits for the GPU in forward or backward, which a capture cannot do";
   return {};
-}
-
-Result<double> cuda_graph_bound(const Workload& workload, const Settings& settings, const MachineProfile& machine,
-                                double host_scale) {
-  Run ignored;
-  SimulationRequest request;
-  request.steps = {.steps = steps_of_cycle(workload), .record = false, .warm = true, .free_passes = true};
-  request.options.host_scale = host_scale;
-  request.options.collectives_host_free = true;
-  request.options.launch_queue = 0;  // a graph is one launch
-  const auto simulation = simulate(workload, settings, machine, request, ignored);
-  FORESHARD_TRY(simulation);
-  return simulation->steady_step().ms();
 }
 
 }  // namespace foreshard::sim

@@ -78,6 +78,7 @@ std::int64_t steady_retries(const Simulation& simulation) {
 void add_memory(const Workload& adapted, const PredictRequest& request, const Simulation& simulation, Prediction& p) {
   const StepOutcome& outcome = simulation.outcome;
   p.out_of_memory = outcome.out_of_memory;
+  p.graph_pool = outcome.graph_pool;
   if (!outcome.steps.empty()) {
     p.peaks = outcome.steps.back().peaks;
     p.num_alloc_retries = outcome.steps.back().num_alloc_retries;

@@ -7,18 +7,19 @@
 #include "core/run/stretch.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
+#include "sim/predict/cuda_graph.hpp"
 
 namespace foreshard::sim {
 namespace {
 
-void warn(const PredictionSpec& spec, bool modelled, Prediction& p) {
+void warn(const PredictionSpec& spec, bool modelled, bool may_capture, Prediction& p) {
   if (p.host_bound)
-    p.warnings.push_back(
-        fmt::format("host-bound: the CPU issues {} ({:.1f} ms of host work a step against {:.1f} ms on the GPU)",
-                    p.host_ms > p.gpu_step_ms ? "more slowly than the GPU works"
-                                              : "hardly faster than the GPU works: either may set "
-                                                "the step",
-                    p.host_ms, p.gpu_step_ms));
+    p.warnings.push_back(fmt::format(
+        "host-bound: the CPU issues {} ({:.1f} ms of host work a step against {:.1f} ms on the GPU){}",
+        p.host_ms > p.gpu_step_ms ? "more slowly than the GPU works"
+                                  : "hardly faster than the GPU works: either may set "
+                                    "the step",
+        p.host_ms, p.gpu_step_ms, may_capture ? "; --cuda-graph 3 takes it out of forward and backward" : ""));
   if (std::abs(p.host_scale.anchor - 1) > spec.anchor_range)
     estimate(
         fmt::format("the recorded settings simulate {:.0f} % away from what was measured there, and the plan takes "
@@ -52,8 +53,8 @@ void judge_retries(const Simulation& simulation, Prediction& p) {
 
 }  // namespace
 
-void add_times(const PredictionSpec& spec, const Workload& workload, const Simulation& simulation,
-               const HostBound& bound, Prediction& p) {
+void add_times(const PredictionSpec& spec, const Workload& workload, const Settings& settings,
+               const Simulation& simulation, const HostBound& bound, Prediction& p) {
   p.has_time = true;
   p.host_bound = bound.host_bound;
   p.host_ms = bound.host_ms;
@@ -74,7 +75,7 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Simul
   }
   for (std::size_t step = 1; step < p.steps.size(); ++step)
     p.steps[step].ms = (simulation.step_end[step] - simulation.begin_of(step)).ms() * k;
-  warn(spec, from_model(workload), p);
+  warn(spec, from_model(workload), !settings.cuda_graph && not_capturable(workload, settings).empty(), p);
   judge_retries(simulation, p);
 }
 

@@ -14,7 +14,7 @@ namespace foreshard::sim {
 /// Fills `p`'s times, in milliseconds, from the steady step of `simulation`
 /// (core/run/steady_step.hpp), and says what makes them doubtful. `p` has its run and its host scale; the run is
 /// stretched by the anchor, so that its own times are those of `p`.
-void add_times(const PredictionSpec& spec, const Workload& workload, const Simulation& simulation,
-               const HostBound& bound, Prediction& p);
+void add_times(const PredictionSpec& spec, const Workload& workload, const Settings& settings,
+               const Simulation& simulation, const HostBound& bound, Prediction& p);
 
 }  // namespace foreshard::sim

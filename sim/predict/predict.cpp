@@ -10,6 +10,7 @@
 #include "core/base/units.hpp"
 #include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
+#include "core/step/graph_schedule.hpp"
 #include "sim/compute/measured.hpp"
 #include "sim/machine/address_space.hpp"
 #include "sim/predict/busy_time.hpp"
@@ -30,7 +31,7 @@ constexpr Bytes kSmallestLimit = 2 * kMiB;  // the smallest segment (caching all
 
 SimulationRequest simulation_of(const Workload& workload, const PredictRequest& request, const HostScale& host_scale) {
   SimulationRequest out;
-  out.steps.steps = request.steps;
+  out.steps.steps = request.steps + steps_before_replay(request.settings);
   out.steps.synchronized = 1;
   out.steps.record = !request.memory_only;
   out.steps.ops_alone = request.ops_alone;
@@ -62,17 +63,6 @@ void add_info(const Workload& workload, const MachineProfile& machine, const Set
   p.run.info.valid = p.valid;
   p.run.info.warnings = p.warnings;
   p.run.settings = settings;
-}
-
-/// By the ratio of two warm simulations, so that a graph that gains nothing leaves the step as it is.
-Result<void> add_cuda_graph(const Workload& workload, const MachineProfile& machine, const Settings& settings,
-                            const HostBound& bound, Prediction& p) {
-  p.not_capturable = not_capturable(workload, settings);
-  if (!p.not_capturable.empty() || bound.step_ms <= 0) return {};
-  const auto graphed = cuda_graph_bound(workload, settings, machine, p.host_scale.factor);
-  FORESHARD_TRY(graphed);
-  p.cuda_graph_ms = p.step_ms * std::min(1.0, *graphed / bound.step_ms);
-  return {};
 }
 
 /// What the rank's own source makes less certain, once for each source.
@@ -241,6 +231,14 @@ void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, con
       bound.step_ms > spec.step_excess * bound.gpu_step_ms || bound.host_ms > spec.host_share * bound.gpu_step_ms;
 }
 
+Result<void> check_capturable(const Workload& workload, const Settings& settings) {
+  if (!settings.cuda_graph) return {};
+  const std::string why = not_capturable(workload, settings);
+  if (why.empty()) return {};
+  return fail(ErrorKind::usage, fmt::format("forward and backward cannot be captured in a CUDA graph: {}", why),
+              "cuda_graph", "plan it with --cuda-graph none");
+}
+
 Result<void> check_fabric(const Settings& settings, const Network& network) {
   if (network.group_nodes == 0 || (settings.nodes - 1) / network.group_nodes < kMaxDragonflyGroups) return {};
   return fail(ErrorKind::usage,
@@ -307,6 +305,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   request.settings = carried_out(workload.lowering, wanted.settings);
   FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
   FORESHARD_TRY(check_fabric(request.settings, machine.network));
+  FORESHARD_TRY(check_capturable(workload, request.settings));
   if (!workload.recorded.empty()) request.steps = static_cast<std::int32_t>(workload.recorded.size());
   auto adapted = adapt(workload, request.settings);
   FORESHARD_TRY(adapted);
@@ -340,7 +339,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     auto bound = host_bound(w, request.settings, machine, p.host_scale.factor, host.range);
     FORESHARD_TRY(bound);
     if (ranks->job) bound_of_ranks(machine.prediction, *ranks, simulation, *bound);
-    add_times(machine.prediction, workload, simulation, *bound, p);
+    add_times(machine.prediction, workload, request.settings, simulation, *bound, p);
     FORESHARD_TRY(add_trials(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_beside(w, request, machine, simulation_request, others, simulation, p));
     if (!p.ranks.empty()) {
@@ -350,7 +349,6 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
       p.stragglers = find_stragglers(p.run, members_of(p.ranks));
     }
     judge_basis(machine.prediction, workload, request.settings, host, *bound, p);
-    if (request.cuda_graph && p.ranks.empty()) FORESHARD_TRY(add_cuda_graph(w, machine, request.settings, *bound, p));
     p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms);
   }
   p.work = work_of_steps(workload, request.settings, p.cycle);

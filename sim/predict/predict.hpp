@@ -62,7 +62,6 @@ struct PredictRequest {
   std::optional<HostScale> host_scale = {};  ///< find_host_scale()'s for this workload and machine; none: found anew
   /// What is unlike the rest of the job; ranks' workloads as `workload`, not adapted.
   Differences differences = {};
-  bool cuda_graph = false;  ///< fill Prediction::cuda_graph_ms, which takes another simulation
   /// Peaks, retries and whether it fits, alone: no times, and no Run but its settings.
   bool memory_only = false;
   /// Of a recording at its own settings: what it told of this one process (older segments, when blocks came back) is
@@ -80,13 +79,9 @@ struct PredictRequest {
 struct Prediction {
   // Time, ms; 0 and `has_time` false when the workload has no timing.
   bool has_time = false;
-  double step_ms = 0;      ///< anchored when GPU-bound
-  double host_ms = 0;      ///< unthrottled host work of one step
-  double gpu_step_ms = 0;  ///< the step with a host that costs nothing
-  /// At best with a CUDA graph of forward and backward (cuda_graph.hpp); none: not asked for, or not_capturable says
-  /// why.
-  std::optional<double> cuda_graph_ms;
-  std::string not_capturable;
+  double step_ms = 0;                   ///< anchored when GPU-bound
+  double host_ms = 0;                   ///< unthrottled host work of one step
+  double gpu_step_ms = 0;               ///< the step with a host that costs nothing
   double compute_ms = 0;                ///< compute stream busy
   double communication_ms = 0;          ///< union of all collectives
   double exposed_communication_ms = 0;  ///< of that, while the compute stream is idle
@@ -103,6 +98,7 @@ struct Prediction {
   // Memory of the last step, or of the one that ran out of memory until it did; bytes.
   MemoryPeaks peaks;
   std::int64_t num_alloc_retries = 0;
+  GraphPool graph_pool;       ///< of the reserved bytes those of a CUDA graph
   Bytes memory_capacity = 0;  ///< what the caching allocator may take: the machine's memory, or the limit asked for
   std::optional<OutOfMemory> out_of_memory;
   std::int32_t out_of_memory_step = -1;  ///< −1: in setup, or none did

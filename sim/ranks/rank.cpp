@@ -90,7 +90,7 @@ HostStop Rank::host_stop() const {
       return;
     }
     case Kind::issue:
-      if (machine_.launch_queue > 0) {
+      if (machine_.launch_queue > 0 && !program_.table.op(OpId{issued_}).of_graph) {
         blocked_ = Blocked::queue;
         if (still_blocked()) return;
         blocked_ = Blocked::no;

@@ -16,11 +16,10 @@ Result<std::optional<HostScale>> common_host_scale(WorkloadSource& source, const
   return *found;
 }
 
-Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings, bool cuda_graph) {
+Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings) {
   const auto workload = how.source.at(settings);
   FORESHARD_TRY(workload);
   PredictRequest request{settings, how.memory_limit};
-  request.cuda_graph = cuda_graph;
   request.host_scale = how.host_scale;
   request.ops_alone = true;
   const auto p = predict(**workload, how.machine, request);
@@ -39,8 +38,6 @@ Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings
               p->may_run_out_of_memory,
               p->warnings,
               {},
-              p->cuda_graph_ms,
-              p->not_capturable,
               p->time_unknown};
   if (p->deadlock) out.reason = "deadlock: " + p->deadlock->text;
   return out;

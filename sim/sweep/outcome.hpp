@@ -31,9 +31,7 @@ struct Outcome {
   bool out_of_memory = false;
   bool may_run_out_of_memory = false;  ///< Prediction::may_run_out_of_memory
   std::vector<std::string> warnings;
-  std::string reason;                   ///< of a refusal or a deadlock
-  std::optional<double> cuda_graph_ms;  ///< as in Prediction, where simulate_settings() was asked for it
-  std::string not_capturable;
+  std::string reason;  ///< of a refusal or a deadlock
   std::vector<std::string> time_unknown;
 };
 
@@ -49,9 +47,7 @@ struct Simulated {
 [[nodiscard]] Result<std::optional<HostScale>> common_host_scale(WorkloadSource& source, const MachineProfile& machine,
                                                                  const Settings& settings);
 
-/// `cuda_graph`: PredictRequest::cuda_graph.
-[[nodiscard]] Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings,
-                                                bool cuda_graph = false);
+[[nodiscard]] Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings);
 
 /// As find_largest_fit(). `request.memory_limit` is `how`'s.
 [[nodiscard]] LargestFit largest_fit(const Simulated& how, const LargestFitRequest& request);

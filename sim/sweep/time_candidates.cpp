@@ -22,6 +22,7 @@ class TimeList {
   void units();
   void ends();
   void mesh();
+  void graph();
   void program();
   [[nodiscard]] std::vector<TimeCandidate> take() {
     std::vector<Candidate> candidates = list_.take();
@@ -127,9 +128,21 @@ void TimeList::mesh() {
         [](Settings& s) { s.replicate = s.nodes; });
 }
 
+void TimeList::graph() {
+  if (base_.cuda_graph) return;
+  add(ChangeKind::issue,
+      "forward and backward replayed from one CUDA graph: the host's work in both is gone; the graph keeps their "
+      "memory",
+      [](Settings& s) {
+        s.cuda_graph = CudaGraph{};
+        s.post_optimizer_event = false;
+      });
+}
+
 void TimeList::program() {
-  add(ChangeKind::program, "the next step's first all-gather waits for the optimizer alone",
-      [](Settings& s) { s.post_optimizer_event = true; });
+  if (!base_.cuda_graph)
+    add(ChangeKind::issue, "the next step's first all-gather waits for the optimizer alone",
+        [](Settings& s) { s.post_optimizer_event = true; });
   if (base_.optimizer == Optimizer::adam || base_.optimizer == Optimizer::adam_single)
     add(ChangeKind::program, "the fused optimizer: a few kernels instead of one for each operation",
         [](Settings& s) { s.optimizer = Optimizer::adam_fused; });
@@ -143,15 +156,16 @@ void TimeList::program() {
 
 }  // namespace
 
-std::vector<TimeCandidate> time_candidates(const Settings& base, bool root_has_weights) {
+std::vector<TimeCandidate> time_candidates(const Settings& base, const TimeCandidatesOf& of) {
   TimeList list(base);
   list.prefetch();
   list.reshard();
   list.transports();
   list.reduction();
   list.units();
-  if (root_has_weights) list.ends();
+  if (of.root_has_weights) list.ends();
   list.mesh();
+  if (of.captures) list.graph();
   list.program();
   return list.take();
 }

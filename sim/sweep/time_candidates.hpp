@@ -22,6 +22,7 @@ enum class ChangeKind : std::uint8_t {
   reduce_scatter_group = 8,
   ends = 9,  ///< embedding and head
   reduce_scatter_inputs = 10,
+  issue = 11,  ///< what the host issues when
 };
 
 struct TimeCandidate {
@@ -30,10 +31,14 @@ struct TimeCandidate {
   std::function<void(Settings&)> change;
 };
 
+struct TimeCandidatesOf {
+  bool root_has_weights = false;  ///< FSDP2's root holds embedding and head: they can be units of their own
+  bool captures = false;          ///< PyTorch's program: foreshard's own run issues no CUDA graphs
+};
+
 /// Each different from `base` and from the others: prefetch lists and the async unshard, parameters kept after forward,
 /// transports, a communicator of the reduce-scatters' own, more reduce-scatter inputs in flight, the gradients' dtype,
-/// larger units, HSDP, then what shapes the step itself (optimizer, checkpointing, offload). `root_has_weights`:
-/// embedding and head, too.
-[[nodiscard]] std::vector<TimeCandidate> time_candidates(const Settings& base, bool root_has_weights = false);
+/// larger units, HSDP, then what shapes the step itself (a CUDA graph, optimizer, checkpointing, offload).
+[[nodiscard]] std::vector<TimeCandidate> time_candidates(const Settings& base, const TimeCandidatesOf& of = {});
 
 }  // namespace foreshard::sim

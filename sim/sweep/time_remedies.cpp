@@ -25,7 +25,7 @@ class Finder {
         request_(request),
         base_(base),
         workload_(workload),
-        list_(time_candidates(request.settings, root_has_weights(workload))) {
+        list_(time_candidates(request.settings, {root_has_weights(workload), workload.lowering == Lowering::pytorch})) {
     out_.before = base.peaks;
     out_.step_ms = base.step_ms;
     out_.exposed_communication_ms = base.exposed_communication_ms;
@@ -44,7 +44,6 @@ class Finder {
       if (sort_in(singles[i], outcomes[i])) faster_.push_back({i, out_.step_ms - outcomes[i].step_ms});
     }
     try_together();
-    add_cuda_graph();
     const auto by_time = [](const TimeRemedy& a, const TimeRemedy& b) { return a.saved_ms > b.saved_ms; };
     for (auto* remedies : {&out_.faster, &out_.not_valid, &out_.slower})
       std::stable_sort(remedies->begin(), remedies->end(), by_time);
@@ -150,33 +149,6 @@ class Finder {
     (void)sort_in(all, *outcome, kinds.size());
   }
 
-  /// Of PyTorch's program alone: foreshard's own run issues none.
-  void add_cuda_graph() {
-    if (workload_.lowering != Lowering::pytorch) return;
-    TimeRemedy remedy;
-    remedy.bound = true;
-    remedy.setting = "CUDA graph of forward and backward (at most)";
-    ++out_.tried;
-    if (!base_.cuda_graph_ms) {
-      out_.impossible.push_back(remedy.setting + ": " + base_.not_capturable);
-      return;
-    }
-    remedy.reason =
-        "the host's work in both passes costs nothing; the graph keeps their memory in a pool of its own, which is not "
-        "simulated";
-    remedy.pytorch =
-        "graph = torch.cuda.CUDAGraph()\n"
-        "with torch.cuda.graph(graph):  # after eager steps on a side stream, with static inputs\n"
-        "    loss(model, batch).backward()\n"
-        "graph.replay()  # in every step, then optimizer.step(); optimizer.zero_grad(set_to_none=False)";
-    if (request_.settings.alloc_conf.find("expandable_segments:True") != std::string::npos)
-      remedy.pytorch = "NCCL_GRAPH_REGISTER=0\n" + remedy.pytorch;  // pytorch#158029
-    remedy.settings = request_.settings;
-    remedy.step_ms = *base_.cuda_graph_ms;
-    remedy.saved_within = out_.step_ms * out_.same;
-    (void)file(std::move(remedy));
-  }
-
   const Simulated& how_;
   const RemedyRequest& request_;
   const Outcome& base_;
@@ -194,7 +166,7 @@ Result<TimeRemedies> find_time_remedies(WorkloadSource& source, const MachinePro
   const auto host_scale = common_host_scale(source, machine, request.settings);
   FORESHARD_TRY(host_scale);
   const Simulated how{source, machine, request.memory_limit, *host_scale};
-  const auto base = simulate_settings(how, request.settings, true);
+  const auto base = simulate_settings(how, request.settings);
   FORESHARD_TRY(base);
   if (!base->reason.empty() || base->out_of_memory || !base->has_time)
     return fail(ErrorKind::usage,

@@ -29,10 +29,7 @@ struct TimeRemedy {
       0;  ///< ms: nine of ten measured differences lie within `saved_ms` ± this (Prediction::difference)
   double exposed_communication_ms = 0;
   MemoryPeaks peaks;
-  std::int64_t more_reserved = 0;  ///< bytes, of the peak of reserved memory, against `before`
-  /// No setting has it: `step_ms` is the least that it can be, memory and exposed communication are not known, and
-  /// `settings` are the run's own (cuda_graph.hpp).
-  bool bound = false;
+  std::int64_t more_reserved = 0;      ///< bytes, of the peak of reserved memory, against `before`
   std::vector<std::string> not_valid;  ///< why not, beyond what the run's own settings have against them; empty: valid
   std::vector<std::string> warnings;
 };
@@ -56,8 +53,7 @@ struct TimeRemedies {
   std::vector<std::string> not_timed = {};  ///< "--option: what of it the recording did not time": not valid
 };
 
-/// Simulates the candidates, the fastest of each kind together, but for the reduce dtype, and what a CUDA graph of
-/// forward and backward gives at most. Fails where the run's own
+/// Simulates the candidates, and the fastest of each kind together, but for the reduce dtype. Fails where the run's own
 /// settings cannot be predicted, or have no time.
 [[nodiscard]] Result<TimeRemedies> find_time_remedies(WorkloadSource& source, const MachineProfile& machine,
                                                       const RemedyRequest& request);

@@ -41,6 +41,10 @@ class ScriptedDevice final : public Device {
   void stream_wait_event(StreamId stream, EventId event) override;
   void synchronize() override;
   void host_work(Nanoseconds length) override;
+  [[nodiscard]] bool can_launch_graphs() const override { return launches_graphs_; }
+  void begin_graph_launch() override { log_.emplace_back("graph launch"); }
+  void end_graph_launch() override { log_.emplace_back("graph end"); }
+  void launch_graphs(bool can) { launches_graphs_ = can; }
   [[nodiscard]] Nanoseconds host_now() override { return host_now_; }
   [[nodiscard]] std::span<const OpTiming> timings() const override { return timings_; }
 
@@ -55,6 +59,7 @@ class ScriptedDevice final : public Device {
   std::vector<OpTiming> timings_;
   Nanoseconds host_now_;
   bool hold_events_ = false;
+  bool launches_graphs_ = true;
 };
 
 class ScriptedMemory final : public DeviceMemory {

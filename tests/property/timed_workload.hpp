@@ -70,6 +70,8 @@ inline Settings random_settings() {
   s.all_gather = *rc::gen::element(Transport::nccl, Transport::copy_engine);
   s.release = *rc::gen::element(Release::automatic, Release::record_stream);
   s.optimizer = *rc::gen::element(Optimizer::adam, Optimizer::adam_fused, Optimizer::sgd);
+  if (s.release != Release::record_stream && *rc::gen::inRange(0, 4) == 0)
+    s.cuda_graph = CudaGraph{*rc::gen::inRange(0U, 3U), *rc::gen::inRange(1U, 3U)};
   return s;
 }
 

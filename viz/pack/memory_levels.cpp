@@ -36,7 +36,7 @@ constexpr std::array<GapPart, 7> kGapParts{{{"requested", {"requested (live bloc
                                             {"hard_fragmentation", {"hard fragmentation", "#cc79a7"}},
                                             {"soft_fragmentation", {"soft fragmentation", "#f0e442"}},
                                             {"stream_fragmentation", {"stream fragmentation", "#e69f00"}},
-                                            {"private_pools", {"free in private pools", "#8c8c8c"}}}};
+                                            {"private_pools", {"in private pools, not allocated", "#8c8c8c"}}}};
 
 /// In the order of kGapParts.
 std::array<std::int64_t, kGapParts.size()> gap_values(const MemoryParts& parts) {

@@ -129,27 +129,6 @@ TEST_CASE("reduce-scatters have a communicator of their own where the settings s
   CHECK(scatters == 3);
 }
 
-TEST_CASE("free passes leave the host its work outside of forward and backward") {
-  Workload w = small_workload(four_gpus(), 2);
-  w.has_timing = true;
-  for (Program& step : w.steps)
-    for (Op& op : step.ops) op.host_before = {7};
-  bool inside = false;
-  std::size_t outside = 0;
-  for (const Op& op : w.steps.front().ops) {
-    if (!inside) ++outside;
-    if (op.kind == OpKind::hook && op.hook == Hook::forward_begin) inside = true;
-    if (op.kind == OpKind::hook && op.hook == Hook::backward_end) inside = false;
-  }
-  const auto spent = [&](bool free_passes) {
-    const StepRequest request{.steps = 1, .setup = false, .free_passes = free_passes};
-    const auto log = run_on_script(w, w.settings, request).log;
-    return std::count(log.begin(), log.end(), "host 7ns");
-  };
-  CHECK(spent(false) == static_cast<std::ptrdiff_t>(w.steps.front().ops.size()));
-  CHECK(spent(true) == static_cast<std::ptrdiff_t>(outside));
-}
-
 TEST_CASE("accumulation costs the float32 gradients of every unit") {
   Settings s = four_gpus();
   s.param_dtype = DType::bfloat16;

@@ -58,6 +58,34 @@ TEST_CASE("neither a reduce-scatter nor a copy-engine all-gather lengthens the g
   CHECK(bench.start(b) == bench.end(a) + 1000);
 }
 
+TEST_CASE("nodes of a graph follow one another closely, whatever is queued, and cost the host each a little") {
+  Bench bench;
+  bench.machine.latencies.graph_node = {200};
+  bench.device.begin_graph_launch();
+  const OpId a = bench.gemm(10'000);
+  bench.device.stream_wait_event(bench.gather, bench.device.record_event(kComputeStream));
+  bench.all_gather(100'000);
+  const OpId b = bench.gemm(10'000);
+  bench.device.end_graph_launch();
+  CHECK(bench.device.host_now().count >= 3 * 200);
+  const OpId c = bench.gemm(10'000);
+  bench.device.synchronize();
+  CHECK(bench.start(b) == bench.end(a) + 500);
+  CHECK(bench.start(c) == bench.end(b) + 500);
+}
+
+TEST_CASE("nodes of a graph find no launch queue full") {
+  SimOptions options;
+  options.launch_queue = 2;
+  Bench bench(round_machine(), options);
+  bench.device.begin_graph_launch();
+  for (int i = 0; i < 8; ++i) bench.gemm(1'000'000);
+  bench.device.end_graph_launch();
+  CHECK(bench.device.host_blocked().count == 0);
+  bench.gemm(1'000);
+  CHECK(bench.device.host_blocked().count > 0);
+}
+
 TEST_CASE("a memory copy has its own gap before and after it") {
   Bench bench;
   const OpId a = bench.gemm(10'000);

@@ -40,7 +40,8 @@ inline MachineProfile round_machine() {
                        .copy_gap = {5000},
                        .event_wait = {2000},
                        .communicator_gap = {6000},
-                       .synchronize = {0}};
+                       .synchronize = {0},
+                       .graph_gap = {500}};
   machine.contention = round_contention();
   return machine;
 }

@@ -1,0 +1,110 @@
+// Plans of steps whose passes are one CUDA graph: what they leave out, and what they keep.
+#include "sim/predict/cuda_graph.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/run/op_dependencies.hpp"
+#include "core/run/steady_step.hpp"
+#include "sim/predict/predict.hpp"
+#include "tests/catch.hpp"
+#include "tests/property/timed_workload.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+Settings base() {
+  Settings settings;
+  settings.gpus = 4;
+  settings.param_dtype = DType::bfloat16;
+  settings.reduce_dtype = DType::float32;
+  return settings;
+}
+
+MachineProfile machine() {
+  return *builtin_profile("h200");
+}
+
+Workload late_host(std::int64_t ns) {
+  Workload workload = foreshard::test::timed_workload(base(), 4);
+  for (Program& step : workload.steps)
+    for (Op& op : step.ops) op.host_before = {ns};
+  return workload;
+}
+
+Prediction plan(const Workload& workload, std::optional<CudaGraph> graph) {
+  Settings settings = base();
+  settings.cuda_graph = graph;
+  auto p = predict(workload, machine(), {settings, {}});
+  REQUIRE(p);
+  return std::move(*p);
+}
+
+/// Waits on other streams' ops, of the ops of the step that is reported.
+std::size_t waits_of(const Run& run) {
+  const StepRecord* step = timed_step(run);
+  REQUIRE(step != nullptr);
+  std::vector<std::size_t> ops(run.device_ops.size()), events(run.events.size());
+  std::iota(ops.begin(), ops.end(), std::size_t{0});
+  std::iota(events.begin(), events.end(), std::size_t{0});
+  std::size_t count = 0;
+  for (const OpDependencies& d : op_dependencies(run, std::move(ops), std::move(events)))
+    if (run.device_ops[d.op].issue >= step->start && run.device_ops[d.op].issue < step->end) count += d.events.size();
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a graph takes the host's work out of the passes, and leaves it outside", "[cuda_graph]") {
+  const Workload workload = late_host(100'000);
+  const Prediction eager = plan(workload, std::nullopt);
+  const Prediction graphed = plan(workload, CudaGraph{});
+  REQUIRE(eager.host_bound);
+  CHECK(graphed.step_ms < eager.step_ms);
+  CHECK(graphed.host_ms < eager.host_ms);
+  CHECK(graphed.step_ms >= graphed.gpu_step_ms * 0.999);
+}
+
+TEST_CASE("the edges of a replayed graph are those of the eager step", "[cuda_graph]") {
+  const Workload workload = late_host(2'000);
+  const Run eager = plan(workload, std::nullopt).run;
+  const Run graphed = plan(workload, CudaGraph{1, 2}).run;
+  CHECK(waits_of(eager) > 10);
+  CHECK(waits_of(graphed) == waits_of(eager));
+}
+
+TEST_CASE("how many steps come before the capture changes neither times nor the graph's pool", "[cuda_graph]") {
+  const Workload workload = late_host(2'000);
+  const Prediction one = plan(workload, CudaGraph{0, 1});
+  const Prediction many = plan(workload, CudaGraph{4, 3});
+  CHECK(one.step_ms == many.step_ms);
+  CHECK(one.graph_pool == many.graph_pool);
+  CHECK(one.graph_pool.reserved > one.graph_pool.active);
+  CHECK(one.peaks.reserved >= one.graph_pool.reserved);
+}
+
+TEST_CASE("what cannot be captured is refused with its reason", "[cuda_graph]") {
+  Settings settings = base();
+  settings.cuda_graph = CudaGraph{};
+  const Workload plain = late_host(1'000);
+  CHECK(not_capturable(plain, settings).empty());
+  Workload waits = plain;
+  for (Program& step : waits.steps) {
+    Op wait;
+    wait.kind = OpKind::synchronize;
+    const auto end = std::find_if(step.ops.begin(), step.ops.end(),
+                                  [](const Op& op) { return op.kind == OpKind::hook && op.hook == Hook::forward_end; });
+    step.ops.insert(end, wait);
+  }
+  const auto refused = predict(waits, machine(), {settings, {}});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what.find("the host waits for the GPU in forward or backward") != std::string::npos);
+  Settings records = settings;
+  records.release = Release::record_stream;
+  CHECK_FALSE(not_capturable(plain, records).empty());
+  Workload own = plain;
+  own.lowering = Lowering::foreshard;
+  CHECK_FALSE(not_capturable(own, settings).empty());
+}
+
+}  // namespace foreshard::sim
