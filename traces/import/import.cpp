@@ -21,6 +21,7 @@
 #include "traces/import/import_memory.hpp"
 #include "traces/import/norm_rows.hpp"
 #include "traces/import/rank_traces.hpp"
+#include "traces/import/recorded_graph.hpp"
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
 #include "traces/infer/check_given.hpp"
@@ -151,6 +152,11 @@ class Importer {
   Run& run() { return out_.run; }
 
   Result<void> read_files();
+  Result<void> look_for_graph();
+  /// What a workload is made of: the snapshot, without a CUDA graph's warm-up, capture and replays.
+  [[nodiscard]] const Snapshot& program() const { return graph_ ? eager_ : snapshot_->snapshot; }
+  [[nodiscard]] const std::vector<Range>& program_ranges() const { return graph_ ? eager_ranges_ : memory_ranges_; }
+  void take_replayed_trace();
   Result<void> infer_settings();
   Result<void> settle();
   Result<void> take_trace();
@@ -186,6 +192,9 @@ class Importer {
   std::optional<SnapshotFile> snapshot_;
   std::vector<Range> memory_ranges_;
   Hooks memory_hooks_;
+  std::optional<RecordedGraph> graph_;  // that the snapshot shows, and …
+  Snapshot eager_;                      // … what it would show without it
+  std::vector<Range> eager_ranges_;
   ReplayReport replay_;
   std::vector<AllocationNote> notes_;
 };
@@ -214,6 +223,7 @@ Result<void> Importer::read_files() {
     memory_ranges_ = snapshot_ranges(snapshot_->snapshot);
     if (auto ranges = check_ranges(memory_ranges_); !ranges) return located(ranges.error(), files_.snapshot);
     FORESHARD_TRY(note_file("snapshot", request_.snapshot));
+    FORESHARD_TRY(look_for_graph());
   }
   if (!request_.trace.empty()) {
     stage("reading the profiler trace");
@@ -227,14 +237,25 @@ Result<void> Importer::read_files() {
   return {};
 }
 
+Result<void> Importer::look_for_graph() {
+  const std::vector<Unit> units = units_named(memory_ranges_);
+  const auto hooks = find_hooks(memory_ranges_, units);
+  if (!hooks) return located(hooks.error(), files_.snapshot);
+  graph_ = find_graph(snapshot_->snapshot, *hooks);
+  if (!graph_) return {};
+  eager_ = eager_part(snapshot_->snapshot, *graph_);
+  eager_ranges_ = snapshot_ranges(eager_);
+  return {};
+}
+
 /// What the snapshot says of its own run stands for what the about file does not say, and the rest is held against it.
 Result<void> Importer::infer_settings() {
   if (snapshot_) {
     stage("reading settings off the recording");
-    const std::vector<CaptureEvent> events =
-        capture_events(snapshot_->snapshot.events, snapshot_origin_us(snapshot_->snapshot));
-    const std::vector<Range> ranges = trace_ ? trace_ranges(trace_->run) : std::vector<Range>();
-    out_.inference = infer({snapshot_->snapshot, events, memory_ranges_, trace_ ? &*trace_ : nullptr, ranges});
+    const std::vector<CaptureEvent> events = capture_events(program().events, snapshot_origin_us(program()));
+    const bool times = trace_ && !replays_alone(trace_->run);
+    const std::vector<Range> ranges = times ? trace_ranges(trace_->run) : std::vector<Range>();
+    out_.inference = infer({program(), events, program_ranges(), times ? &*trace_ : nullptr, ranges});
     if (about_ && has_inferred()) {
       const auto mesh = given_mesh(*about_, *out_.inference, trace_ ? trace_->world_size : std::nullopt, files_.about,
                                    files_.snapshot);
@@ -300,6 +321,12 @@ Result<void> Importer::settle() {
       if (device.id == trace_->device && device.memory > 0)
         r.results["device_memory_bytes"] = std::to_string(device.memory);
   add_stats(assumptions_);
+  if (graph_)
+    add_stats(
+        {{"cuda_graph", ImportStat::Severity::info, 1,
+          fmt::format("forward and backward are captured in a CUDA graph after {} eager and {} warm-up steps: plans "
+                      "are made of the steps before",
+                      graph_->steps.eager_steps, graph_->steps.warm_up_steps)}});
   if (!about_) {
     const std::vector<Range> ranges = snapshot_ ? std::vector<Range>() : trace_ranges(r);
     r.units = units_named(snapshot_ ? std::span<const Range>(memory_ranges_) : std::span<const Range>(ranges));
@@ -309,6 +336,7 @@ Result<void> Importer::settle() {
     return {};
   }
   r.settings = about_->settings;
+  if (graph_) r.settings.cuda_graph = graph_->steps;
   r.units = about_->units;
   r.measured = about_->measured;
   r.info.torch = about_->torch;
@@ -323,9 +351,26 @@ Result<void> Importer::settle() {
   return {};
 }
 
+/// Kernels of a graph say nothing of FSDP2's ranges: there is no time to plan from.
+void Importer::take_replayed_trace() {
+  Run& r = run();
+  take_replays(r);
+  set_device_ends(r, r.steps);
+  add_stats(
+      {{"graph_replays", ImportStat::Severity::info, r.steps.size(),
+        fmt::format("the trace shows replays of a CUDA graph, whose kernels belong to no range of FSDP2: "
+                    "they are drawn, and plans have no times; record a trace of the steps before the capture too"
+                    "{}",
+                    graph_ || !snapshot_ ? "" : "; the snapshot shows no capture: its memory is of eager steps")}});
+}
+
 Result<void> Importer::take_trace() {
   if (!trace_) return {};
   Run& r = run();
+  if (replays_alone(r)) {
+    take_replayed_trace();
+    return {};
+  }
   const std::vector<Range> ranges = trace_ranges(r);
   const std::string& units_file = about_ ? files_.about : files_.snapshot;
   if (about_ || snapshot_) {
@@ -428,7 +473,7 @@ Result<void> Importer::take_log() {
 
 CaptureInput Importer::capture_input(std::uint32_t sm_count) {
   const Run& r = run();
-  return {.snapshot = snapshot_->snapshot,
+  return {.snapshot = program(),
           .initial_segments = replay_.initial_segments,
           .settings = r.settings,
           .units = r.units,
@@ -467,7 +512,7 @@ Result<Capture> Importer::take_apart(const StepTiming* timing, std::uint32_t sm_
 
 Result<Capture> Importer::take_apart_as_set(const StepTiming* timing, std::uint32_t sm_count) {
   if (has_inferred() && !gives(*about_, "optimizer")) {
-    fit_optimizer(capture_input(sm_count), memory_ranges_, *out_.inference);
+    fit_optimizer(capture_input(sm_count), program_ranges(), *out_.inference);
     run().settings.optimizer = out_.inference->settings.optimizer;
   }
   CaptureInput input = capture_input(sm_count);
@@ -479,7 +524,7 @@ Result<Capture> Importer::take_apart_as_set(const StepTiming* timing, std::uint3
 Result<void> Importer::unknown_optimizer(const Capture& capture, std::uint32_t sm_count) {
   const Optimizer optimizer = run().settings.optimizer;
   if (has_inferred() && gives(*about_, "optimizer")) {
-    fit_optimizer(capture_input(sm_count), memory_ranges_, *out_.inference);
+    fit_optimizer(capture_input(sm_count), program_ranges(), *out_.inference);
     FORESHARD_TRY(check_given_optimizer(optimizer, *out_.inference, files_.about, files_.snapshot));
   }
   if (capture.optimizer_began_before) {
@@ -516,7 +561,7 @@ Result<void> Importer::take_workload() {
   auto machine = sim::builtin_profile(machine_name);
   FORESHARD_TRY(machine);
   std::optional<StepTiming> timing;
-  if (trace_) {
+  if (trace_ && !replays_alone(r)) {
     auto read = read_timing(r, *machine, process_groups_of(trace_->communicators));
     if (!read) return located(read.error(), files_.trace);
     timing = std::move(*read);
