@@ -42,6 +42,20 @@ void fill(const Result<sim::Prediction>& p, AccuracyRow& row) {
     row.refused = p.error().what;
 }
 
+/// Memory is that of the run's recorded steps; its times may be of replays behind them (ReferenceRun::graph).
+Result<sim::Prediction> predict_run(const Workload& workload, const sim::MachineProfile& machine,
+                                    const sim::PredictRequest& request, const std::optional<CudaGraph>& graph) {
+  auto recorded = sim::predict(workload, machine, request);
+  if (!recorded || !graph) return recorded;
+  sim::PredictRequest replays = request;
+  replays.settings.cuda_graph = graph;
+  auto replayed = sim::predict(workload, machine, replays);
+  FORESHARD_TRY(replayed);
+  replayed->peaks = recorded->peaks;
+  replayed->addresses_invented = recorded->addresses_invented;
+  return replayed;
+}
+
 AccuracyRow row_of(AccuracyRow::From from, const std::string& source, const ReferenceRun& run,
                    const sim::MachineProfile& machine) {
   const bool model = from == AccuracyRow::From::model;
@@ -189,7 +203,8 @@ AccuracyRow predict_from_recording(const ReferenceRun& recording, const Referenc
                                    const std::optional<sim::HostScale>& host_scale) {
   using From = AccuracyRow::From;
   AccuracyRow row = row_of(recording.name == run.name ? From::itself : From::sibling, recording.name, run, machine);
-  fill(sim::predict(recording.workload, machine, {run.workload.settings, {}, kRecordedSteps, host_scale}), row);
+  fill(predict_run(recording.workload, machine, {run.workload.settings, {}, kRecordedSteps, host_scale}, run.graph),
+       row);
   return row;
 }
 
@@ -205,7 +220,7 @@ AccuracyRow predict_from_model(const ReferenceRun& run, const sim::MachineProfil
   if (!workload)
     row.refused = workload.error().what;
   else
-    fill(sim::predict(*workload, machine, {workload->settings, {}, kRecordedSteps}), row);
+    fill(predict_run(*workload, machine, {workload->settings, {}, kRecordedSteps}, run.graph), row);
   return row;
 }
 

@@ -42,6 +42,8 @@ struct ReferenceRun {
   /// What the run did that neither its model nor its settings say: "rank 5 computes more than the others". A prediction
   /// from the model is of something else then.
   std::string beyond_model;
+  /// Its times are of replays of such a graph, which its recording does not show.
+  std::optional<CudaGraph> graph;
 };
 
 /// Names in `folder` (the one that holds NAME.json), sorted.
