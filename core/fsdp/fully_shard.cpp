@@ -106,7 +106,7 @@ void FullyShard::backward_final() {
     each_group(unit, [&](ParamGroupId id) { finalize(id); });
   }
   post_forward_order_.clear();
-  free_reduce_inputs(1);
+  free_last_reduce_inputs();
   in_backward_ = false;
 }
 

@@ -133,6 +133,8 @@ class FullyShard {
   void free_gradient(ParamGroupId id, const ChunkCat::Input& input);
   /// Waits for and frees the oldest reduce-scatter inputs until fewer than `most` are in flight.
   void free_reduce_inputs(std::size_t most);
+  /// FSDPState._root_post_backward_final_callback: those that are left.
+  void free_last_reduce_inputs();
   void reduce_collectives(ParamGroupId id, const ChunkCat& sent, BufferRef output, Bytes input_bytes,
                           Bytes output_bytes);
   void keep_sharded_gradients(ParamGroupId id, BufferRef output, Bytes output_bytes);

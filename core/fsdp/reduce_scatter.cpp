@@ -88,6 +88,16 @@ void FullyShard::free_reduce_inputs(std::size_t most) {
   }
 }
 
+/// The end of backward: the compute stream waits for every input before any is freed. Python's list.clear() frees from
+/// the back, and the loop's variable keeps the last until the callback returns.
+void FullyShard::free_last_reduce_inputs() {
+  if (reduce_slots_.empty()) return;
+  for (const ReduceSlot& slot : reduce_slots_) backend_.wait_event(StreamRole::compute, slot.event);
+  for (std::size_t i = reduce_slots_.size() - 1; i-- > 0;) backend_.free(reduce_slots_[i].input);
+  backend_.free(reduce_slots_.back().input);
+  reduce_slots_.clear();
+}
+
 void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
   GroupState& s = state(id);
   const ParamGroupPlan& p = plan(id);
