@@ -157,6 +157,18 @@ std::set<std::uint32_t> devices_with_segments(const PlainDocument& document, Pla
   return devices;
 }
 
+/// Whether a device's history has more than the marks that every device gets when a snapshot is looked at
+/// (torch.cuda.memory_snapshot, CUDACachingAllocator's snapshot()).
+bool records_something(const PlainDocument& document, PlainValue trace) {
+  const auto items = document.items(trace);
+  return std::any_of(items.begin(), items.end(), [&](PlainValue entry) {
+    constexpr std::size_t kMaxKeys = 256;
+    if (document.entries(entry).size() > 2 * kMaxKeys) return true;
+    const auto action = document.find(entry, "action");
+    return !action || document.string(*action) != "snapshot";
+  });
+}
+
 Result<std::uint32_t> choose_device(const SnapshotOptions& options, const std::set<std::uint32_t>& traced,
                                     const std::set<std::uint32_t>& all, const std::string& name) {
   if (options.device) {
@@ -176,10 +188,12 @@ Result<SnapshotFile> read_document(const PlainDocument& document, const std::str
   FORESHARD_TRY(parts);
   const auto traces = document.items(parts->traces);
   std::set<std::uint32_t> traced;
-  for (std::size_t i = 0; i < traces.size(); ++i)
-    if (!document.items(traces[i]).empty()) traced.insert(static_cast<std::uint32_t>(i));
   std::set<std::uint32_t> all = devices_with_segments(document, parts->segments);
-  all.insert(traced.begin(), traced.end());
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    const auto device = static_cast<std::uint32_t>(i);
+    if (!document.items(traces[i]).empty()) all.insert(device);
+    if (records_something(document, traces[i])) traced.insert(device);
+  }
   StatList stats;
   note_unread_keys(document, stats);
   if (all.empty()) {

@@ -225,16 +225,18 @@ TEST_CASE("deep stacks keep their innermost frames, long names their beginning")
   CHECK(count_of(wide, "frame_name_cut") == 2);
 }
 
-/// {"segments": [], "device_traces": [[<entries on device 0>], [<on device 1>]]} with one alloc for each count.
-std::string two_devices(int first, int second) {
+/// {"segments": [], "device_traces": [[<entries on device 0>], [<on device 1>]]} with one entry for each count, an
+/// alloc on device 0.
+std::string two_devices(int first, int second, const std::string& action = "alloc") {
   PickleBytes bytes;
   bytes.dict().text("segments").op("]").text("device_traces").list();
-  for (const int count : {first, second}) {
+  for (int device = 0; device < 2; ++device) {
+    const int count = device == 0 ? first : second;
     bytes.list();
     for (int i = 0; i < count; ++i)
       bytes.dict()
           .text("action")
-          .text("alloc")
+          .text(device == 0 ? "alloc" : action)
           .text("addr")
           .number(4096)
           .text("size")
@@ -266,6 +268,9 @@ TEST_CASE("the device is the one that recorded, or is chosen") {
   REQUIRE(!absent);
   CHECK(absent.error().what == "the snapshot has no events of device 7");
   CHECK(absent.error().hint == "it has device 0, 1");
+  // torch.cuda.memory_snapshot() leaves a mark on every device.
+  CHECK(read_bytes(two_devices(3, 2, "snapshot")).snapshot.device == 0);
+  CHECK(read_bytes(two_devices(3, 2, "snapshot")).snapshot.events.size() == 3);
   auto none = source_of(two_devices(0, 0));
   CHECK(read_snapshot(none).error().what == "the snapshot is empty: no segments and no recorded allocations");
 }
