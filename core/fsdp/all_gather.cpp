@@ -105,8 +105,9 @@ void FullyShard::wait_for_unshard(ParamGroupId id) {
     }  // else its block lives until this function returns (2.4)
   }
   const Gather gather = *s.pending;
+  BufferRef last_input;
   if (gather.trivial)
-    copy_out_shards(id);
+    last_input = copy_out_shards(id);
   else
     copy_out(id, gather);
   free_all(s.parts);
@@ -120,6 +121,7 @@ void FullyShard::wait_for_unshard(ParamGroupId id) {
     backend_.free(gather.block);
   }
   if (previous) backend_.free(previous->gather.block);
+  backend_.free(last_input);
 }
 
 void FullyShard::copy_out(ParamGroupId id, const Gather& gather) {
@@ -140,14 +142,16 @@ void FullyShard::copy_out(ParamGroupId id, const Gather& gather) {
   backend_.end_section();
 }
 
-/// A shard group of one rank (2.7): no collective; inputs are made one parameter at a time.
-void FullyShard::copy_out_shards(ParamGroupId id) {
+/// A shard group of one rank (2.7): no collective; inputs are made one parameter at a time. The loop's variable keeps
+/// each until the next is made, and the last, which is returned, until wait_for_unshard returns.
+BufferRef FullyShard::copy_out_shards(ParamGroupId id) {
   GroupState& s = state(id);
   const ParamGroupPlan& p = plan(id);
   const auto allocate = [&](Buffer buffer, const ParameterPlan& parameter, Bytes bytes) {
     return backend_.allocate({buffer, id, parameter.id, bytes, StreamRole::compute}).buffer;
   };
   backend_.begin_section(Section::copy_out, id.unit, pass_of(id.unit));
+  BufferRef before;
   for (std::size_t i = 0; i < p.parameters.size(); ++i) {
     const ParameterPlan& parameter = p.parameters[i];
     BufferRef input;
@@ -157,11 +161,13 @@ void FullyShard::copy_out_shards(ParamGroupId id) {
       backend_.free(input);
       input = cast;
     }
+    backend_.free(before);
+    before = input;
     s.unsharded[i] = allocate(Buffer::unsharded, parameter, parameter.unsharded);
-    backend_.free(input);
   }
   backend_.issue(CopyOutShards{id, s.unsharded}, StreamRole::compute);
   backend_.end_section();
+  return before;
 }
 
 void FullyShard::wait_gather_streams(EventId event) {

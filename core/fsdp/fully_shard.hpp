@@ -116,7 +116,7 @@ class FullyShard {
   void keep_rendezvous_arrays(ParamGroupId id, StreamRole stream);
   void wait_for_unshard(ParamGroupId id);
   void copy_out(ParamGroupId id, const Gather& gather);
-  void copy_out_shards(ParamGroupId id);
+  [[nodiscard]] BufferRef copy_out_shards(ParamGroupId id);
   void wait_gather_streams(EventId event);
   void reshard(ParamGroupId id);
   void reshard_to_small_group(ParamGroupId id);

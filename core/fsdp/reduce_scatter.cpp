@@ -127,8 +127,9 @@ void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
       backend_.allocate({Buffer::chunk_cat_metadata, id, {}, metadata_bytes, StreamRole::compute}).buffer;
   backend_.issue(cat, StreamRole::compute);
   backend_.free(metadata);
-  // The loop variable of foreach_reduce keeps the last gradient until it returns (3.2 step 4).
-  const std::size_t kept = rules_.frees_gradients_first ? 0 : 1;
+  // The loop variable of foreach_reduce keeps the last gradient until it returns (3.2 step 4); the loop is for more
+  // than one shard rank.
+  const std::size_t kept = rules_.frees_gradients_first || p.shard_ranks == 1 ? 0 : 1;
   for (std::size_t k = cat.inputs.size() - kept; k-- > 0;) free_gradient(id, cat.inputs[k]);
   backend_.wait_event(StreamRole::reduce_scatter, backend_.record_event(StreamRole::compute));
   const Allocation output =
