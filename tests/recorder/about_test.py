@@ -59,6 +59,20 @@ def settings_of(*args, **kwargs):
 
 
 class SettingsTest(unittest.TestCase):
+    def test_a_communicator_of_the_reduce_scatters(self):
+        units = blocks()
+        self.assertNotIn("separate_reduce_scatter_group", settings_of(units))
+        units[1]["groups"][0]["separate_reduce_scatter_group"] = True
+        self.assertIs(settings_of(units)["separate_reduce_scatter_group"], True)
+
+    def test_a_unit_of_several_parameter_groups(self):
+        units = blocks()
+        units[1]["groups"] = [group([parameter("layers.0.w"), parameter("layers.0.v")]), group([parameter("layers.0.e")])]
+        about = about_of(units)
+        self.assertEqual([q["name"][-1] for q in about["units"][1]["parameters"]], ["w", "v", "e"])
+        self.assertEqual(about["units"][1]["groups"], [2, 1])
+        self.assertNotIn("groups", about["units"][2])
+
     def test_prefetch_depths_and_lists(self):
         units = blocks(4)
         for i, one in enumerate(units[1:]):

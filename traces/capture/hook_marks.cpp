@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <queue>
 #include <string>
@@ -106,6 +107,26 @@ struct PendingEnd {
 };
 using PendingEnds = std::priority_queue<PendingEnd, std::vector<PendingEnd>, std::greater<>>;
 
+/// A hook of a unit with several parameter groups is a range of each, one behind the other: one mark from the first's
+/// start to the last's end.
+class GroupRanges {
+ public:
+  explicit GroupRanges(std::span<const Unit> units) : units_(units) {}
+
+  [[nodiscard]] std::size_t count(UnitId unit) const {
+    return std::max<std::size_t>(units_[unit.value].groups.size(), 1);
+  }
+  /// Which of its hook's ranges comes now.
+  std::size_t place_of(UnitId unit, Kind kind) {
+    if (count(unit) == 1) return 0;
+    return seen_[{unit.value, kind}]++ % count(unit);
+  }
+
+ private:
+  std::span<const Unit> units_;
+  std::map<std::pair<std::uint32_t, Kind>, std::size_t> seen_;
+};
+
 }  // namespace
 
 Result<HookMarks> hook_marks(std::span<const Range> ranges, std::span<const Unit> units) {
@@ -125,6 +146,7 @@ Result<HookMarks> hook_marks(std::span<const Range> ranges, std::span<const Unit
   out.root_is_empty = !root_has_ranges && !units.empty() && units.front().parameters.empty();
   out.has_root_pre_forward = before.back().root_forward > 0;
 
+  GroupRanges groups(units);
   PendingEnds pending;
   const auto flush = [&](Nanoseconds until) {
     for (; !pending.empty() && pending.top().time <= until; pending.pop()) out.marks.push_back(pending.top().mark);
@@ -151,7 +173,9 @@ Result<HookMarks> hook_marks(std::span<const Range> ranges, std::span<const Unit
       mark.unit = *unit;
     }
     flush(range.start);
-    out.marks.push_back(mark);
+    const std::size_t place = has_unit(meanings[i].kind) ? groups.place_of(mark.unit, *kind) : 0;
+    if (place == 0) out.marks.push_back(mark);
+    if (has_unit(meanings[i].kind) && place + 1 < groups.count(mark.unit)) continue;
     mark.end = true;
     mark.time = range.end;
     pending.push({range.end, i, mark});

@@ -44,7 +44,9 @@ enum class RangeKind : std::uint8_t {
 struct RangeMeaning {
   RangeKind kind = RangeKind::user;
   std::string_view unit = {};  ///< the text in parentheses; empty: the root, or a kind that has no unit
-  std::uint32_t group = 0;     ///< N of " [pg=N]": the parameter group of a unit that has several (2.12 and later)
+  /// N of " [pg=N]", which ranges of a unit with several parameter groups have (2.12 and later): the ranks that the
+  /// group shards over, which two groups may have in common (FSDPParamGroup._with_fqn). 0 without.
+  std::uint32_t group = 0;
 };
 
 /// Reads a range's name. The view points into `name`. Text after the closing parenthesis is ignored.

@@ -185,7 +185,8 @@ FreedGradients Recogniser::run_zero_grad() {
   for (std::uint32_t i = position_; i < in_.events.size() && !in_.events[i].allocates; ++i) {
     const auto it = sharded_gradients_.find(in_.events[i].partner);
     if (it == sharded_gradients_.end()) break;
-    order.push_back(it->second);
+    // A unit of several parameter groups has a block of each, one behind the other.
+    if (order.empty() || order.back() != it->second) order.push_back(it->second);
   }
   fsdp_.zero_grad(order);
   const bool all = sharded_gradients_.empty();

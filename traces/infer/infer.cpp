@@ -63,13 +63,13 @@ void say_units(const InferredParameters& found, const ElementTypes& types, Infer
                     found.flat));
 }
 
-/// Why units of several parameter groups have no workload: a clause, or an empty text.
+/// Why units of several parameter groups have no workload without an about file: a clause, or an empty text.
 std::string several_groups(std::span<const Range> ranges) {
   for (const Range& range : ranges)
     if (const RangeMeaning meaning = meaning_of(range.name); meaning.group > 0)
       return fmt::format(
-          "unit '{}' has parameters on several meshes ('{}'): such units, of PyTorch 2.12 and later, are "
-          "imported and not planned",
+          "unit '{}' has parameters on several meshes ('{}'), and a recording does not say which on which: an about "
+          "file whose units have `groups` does",
           meaning.unit, range.name);
   return {};
 }

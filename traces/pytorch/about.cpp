@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 16> kKeys{"schema",   "torch", "nccl",   
 constexpr std::array<std::string_view, 7> kTopLevelSettings{
     "gpus", "nodes", "replicate", "batch", "seq", "root_reshard_explicit", "tensor_parallel"};
 constexpr std::array<std::string_view, 3> kMeasuredKeys{"step_ms", "host_issue_ms", "profiler"};
-constexpr std::array<std::string_view, 2> kUnitKeys{"unit", "parameters"};
+constexpr std::array<std::string_view, 3> kUnitKeys{"unit", "parameters", "groups"};
 constexpr std::array<std::string_view, 4> kParameterKeys{"name", "shape", "dtype", "requires_grad"};
 /// Keeps element counts, and bytes of them, far from 64 bits; the largest models have 2^42 parameters.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
@@ -66,6 +66,7 @@ class AboutReader {
   Result<void> measured();
   Result<void> units();
   Result<void> unit(std::size_t index, const OrderedJson& value);
+  Result<void> groups(const JsonObject& object, Unit& unit);
   Result<Parameter> parameter(const JsonObject& object);
   Result<void> shape(const JsonObject& object, Parameter& parameter);
   Result<void> unit_names();
@@ -261,7 +262,29 @@ Result<void> AboutReader::unit(std::size_t index, const OrderedJson& value) {
     FORESHARD_TRY(parsed);
     unit.parameters.push_back(std::move(*parsed));
   }
+  FORESHARD_TRY(groups(object, unit));
   about_.units.push_back(std::move(unit));
+  return {};
+}
+
+/// `groups`, where there are any: how many parameters each FSDPParamGroup has, all together the unit's.
+Result<void> AboutReader::groups(const JsonObject& object, Unit& unit) {
+  const OrderedJson* list = object.find("groups");
+  if (list == nullptr) return {};
+  std::uint64_t left = unit.parameters.size();
+  const auto counted = [&left](const OrderedJson& count) {
+    if (!count.is_number_unsigned() || count.get<std::uint64_t>() == 0 || count.get<std::uint64_t>() > left)
+      return false;
+    left -= count.get<std::uint64_t>();
+    return true;
+  };
+  if (!list->is_array() || !std::all_of(list->begin(), list->end(), counted) || left > 0)
+    return fail(
+        ErrorKind::mismatch,
+        fmt::format("numbers of parameters, each at least 1 and {} together, are needed here", unit.parameters.size()),
+        object.place_of("groups"), "one for each mesh, in the order in which their parameters are listed");
+  for (const OrderedJson& count : *list) unit.groups.push_back(count.get<std::uint32_t>());
+  if (unit.groups.size() < 2) unit.groups.clear();
   return {};
 }
 

@@ -70,6 +70,14 @@ inline constexpr Bytes kSaved = 20'000;
 inline constexpr Bytes kTemporary = 3'000'000;
 inline constexpr Bytes kOutput = 50'000;
 
+/// Of all groups.
+inline std::vector<ParameterPlan> parameters_of(const UnitPlan& plan) {
+  std::vector<ParameterPlan> out;
+  for (const ParamGroupPlan& group : plan.groups)
+    out.insert(out.end(), group.parameters.begin(), group.parameters.end());
+  return out;
+}
+
 struct ProgramSettings {
   std::uint32_t blocks = 2;
   std::uint32_t microbatches = 1;
@@ -102,13 +110,13 @@ inline void write_microbatch(ProgramWriter& w, const ProgramSettings& c, std::ui
   w.hook(Hook::forward_end);
   w.hook(Hook::backward_begin);
   w.hook(Hook::pre_backward, kRootUnit);
-  for (const ParameterPlan& p : plans[0].groups[0].parameters) w.gradient(p.id, p.gradient);
+  for (const ParameterPlan& p : parameters_of(plans[0])) w.gradient(p.id, p.gradient);
   for (std::uint32_t b = c.blocks; b >= 1; --b) {
     w.free(name("output", b));  // by what follows the block
     w.hook(Hook::pre_backward, UnitId{b});
     w.alloc(name("backward temporary", b), kTemporary, MemoryCategory::temporaries);
     w.free(name("saved", b));
-    for (const ParameterPlan& p : plans[b].groups[0].parameters) w.gradient(p.id, p.gradient);
+    for (const ParameterPlan& p : parameters_of(plans[b])) w.gradient(p.id, p.gradient);
     w.free(name("backward temporary", b));
     w.hook(Hook::post_backward, UnitId{b});
   }
@@ -133,7 +141,7 @@ inline Program small_step(const ProgramSettings& c, const std::vector<UnitPlan>&
 inline Program small_setup(const std::vector<UnitPlan>& plans) {
   ProgramWriter w;
   for (std::size_t u = 1; u <= plans.size(); ++u) {
-    for (const ParameterPlan& p : plans[u % plans.size()].groups[0].parameters) {
+    for (const ParameterPlan& p : parameters_of(plans[u % plans.size()])) {
       w.alloc(fmt::format("shard {}", p.id.value), p.shard, MemoryCategory::parameters);
       w.program.ops.back().size = {AllocationSize::Kind::local_shard, p.shard, p.id};
     }
@@ -155,7 +163,7 @@ inline Workload small_workload(const Settings& settings, const std::vector<Unit>
   w.shards_known = true;
   w.optimizer_known = true;
   for (std::size_t u = 1; u <= plans.size(); ++u)
-    for (const ParameterPlan& p : plans[u % plans.size()].groups[0].parameters) w.parameters_order.push_back(p.id);
+    for (const ParameterPlan& p : parameters_of(plans[u % plans.size()])) w.parameters_order.push_back(p.id);
   return w;
 }
 inline Workload small_workload(const Settings& settings, std::uint32_t blocks = 2) {

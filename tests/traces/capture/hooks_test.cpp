@@ -82,6 +82,32 @@ TEST_CASE("a parameter group of several is no part of its unit's name") {
   CHECK(meaning_of("FSDP::post_backward_rs_wait (layers.3)").kind == RangeKind::known);
 }
 
+TEST_CASE("the ranges of a unit's parameter groups are one hook") {
+  std::vector<Unit> units = {{"", {{"norm", {8, 4}}}}, {"layers.0", {{"a", {4}}, {"b", {4}}}, {1, 1}}};
+  const std::vector<Range> ranges{
+      range("Optimizer.zero_grad#Adam.zero_grad", 1, 2),
+      range("FSDP::root_pre_forward", 3, 4),
+      range("FSDP::pre_forward", 5, 6),
+      range("FSDP::pre_forward (layers.0) [pg=2]", 7, 8),
+      range("FSDP::pre_forward (layers.0) [pg=2]", 9, 10),
+      range("FSDP::post_forward (layers.0) [pg=2]", 11, 12),
+      range("FSDP::post_forward (layers.0) [pg=2]", 13, 14),
+      range("FSDP::post_forward", 15, 16),
+      range("FSDP::pre_backward", 20, 21),
+      range("FSDP::pre_backward (layers.0) [pg=2]", 22, 23),
+      range("FSDP::pre_backward (layers.0) [pg=2]", 24, 25),
+      range("FSDP::post_backward_accumulate (layers.0) [pg=2]", 26, 27),
+      range("FSDP::post_backward_accumulate (layers.0) [pg=2]", 28, 29),
+      range("FSDP::root_post_backward_callback", 30, 31),
+      range("Optimizer.step#Adam.step", 40, 41),
+  };
+  const auto hooks = find_hooks(ranges, units);
+  REQUIRE(hooks);
+  const std::string places = text(*hooks, 0);
+  CHECK(places.find("pre_forward(1)@7 post_forward(1)@11 post_forward(0)@15") != std::string::npos);
+  CHECK(places.find("pre_backward(1)@22 post_backward(1)@26 backward_final@30") != std::string::npos);
+}
+
 TEST_CASE("an empty root's hooks are where FSDP2 acts without a range") {
   const std::vector<Unit> units = {{"", {}}, {"tok", {{"tok", {8, 4}}}}, {"norm, output", {{"norm", {4}}}}};
   std::vector<Range> ranges{

@@ -34,6 +34,24 @@ std::string message_of(const std::string& text) {
   return about.error().text();
 }
 
+TEST_CASE("an about file's units may have several parameter groups") {
+  const std::string one = R"({"name": "layers.0.w", "shape": [8, 4], "dtype": "bfloat16"})";
+  const auto grouped = [&](const std::string& groups) {
+    return with(one + "]",
+                one + R"(, {"name": "layers.0.v", "shape": [8], "dtype": "bfloat16"}], "groups": )" + groups);
+  };
+  const auto about = parse_about(grouped("[1, 1]"), "a.json");
+  REQUIRE(about);
+  CHECK(about->units[1].groups == std::vector<std::uint32_t>{1, 1});
+  CHECK(about->units[0].groups.empty());
+  CHECK(parse_about(grouped("[2]"), "a.json")->units[1].groups.empty());
+  for (const char* wrong : {"[1]", "[1, 2]", "[0, 2]", "[3, -1]", "[1.0, 1.0]", "[]", "2", R"(["1", "1"])"}) {
+    CAPTURE(wrong);
+    CHECK(message_of(grouped(wrong)).find("units[1].groups") != std::string::npos);
+    CHECK(message_of(grouped(wrong)).find("each at least 1 and 2 together") != std::string::npos);
+  }
+}
+
 TEST_CASE("an about file's settings, units and times") {
   const auto about = parse_about(kAbout, "a.json");
   INFO((about ? "" : about.error().text()));

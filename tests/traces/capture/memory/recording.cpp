@@ -95,13 +95,13 @@ class Annotator {
         return put(false, "## backward ##", m.time_us);
       case Hook::pre_forward:
         if (m.unit == kRootUnit) at_once("FSDP::root_pre_forward", m.time_us);
-        return at_once("FSDP::pre_forward" + unit, m.time_us);
+        return each_group("FSDP::pre_forward" + unit, m);
       case Hook::post_forward:
-        return at_once("FSDP::post_forward" + unit, m.time_us);
+        return each_group("FSDP::post_forward" + unit, m);
       case Hook::pre_backward:
-        return at_once("FSDP::pre_backward" + unit, m.time_us);
+        return each_group("FSDP::pre_backward" + unit, m);
       case Hook::post_backward:
-        return at_once("FSDP::post_backward_accumulate" + unit, m.time_us);
+        return each_group("FSDP::post_backward_accumulate" + unit, m);
       case Hook::backward_final:
         return put(true, "FSDP::root_post_backward_callback", m.time_us);
       case Hook::optimizer_begin:
@@ -121,6 +121,13 @@ class Annotator {
   void at_once(const std::string& name, std::int64_t time_us) {
     put(true, name, time_us);
     put(false, name, time_us);
+  }
+
+  /// A range for each of the unit's parameter groups (FSDPParamGroup._with_fqn).
+  void each_group(const std::string& name, const Mark& m) {
+    const std::size_t groups = units_[m.unit.value].groups.size();
+    if (groups < 2) return at_once(name, m.time_us);
+    for (std::size_t i = 0; i < groups; ++i) at_once(name + " [pg=4]", m.time_us);
   }
 
   const std::vector<Unit>& units_;

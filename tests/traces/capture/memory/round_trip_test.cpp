@@ -80,6 +80,28 @@ TEST_CASE("a recording gives its workload back") {
   }
 }
 
+TEST_CASE("a recording of units with several parameter groups gives its workload back") {
+  std::vector<Unit> units = foreshard::test::small_units(3);
+  for (Unit& unit : units)
+    if (unit.parameters.size() == 2) unit.groups = {1, 1};
+  for (const std::uint32_t most : {1U, 2U, 3U}) {
+    INFO("K = " << most);
+    Settings settings = mixed();
+    settings.pytorch = "2.13";
+    settings.reduce_scatter_max_input_buffers = most;
+    const Workload original = small_workload(settings, units);
+    const Recorded recorded = record(original, settings);
+    const auto found = capture(recorded.snapshot, settings, original.units);
+    INFO((found ? "" : found.error().text()));
+    REQUIRE(found);
+    CHECK(found->workload.optimizer_known);
+    CHECK(found->workload.parameters_order == original.parameters_order);
+    CHECK(difference(requests_of(record(found->workload, settings).run), requests_of(recorded.run)).empty());
+    // As one group, the recording is another program's.
+    CHECK(!capture(recorded.snapshot, settings, foreshard::test::small_units(3)));
+  }
+}
+
 /// Steps of 4/4, 3/4, 2/4, 3/4 of the tokens, twice over.
 Workload varied_workload(const Settings& settings) {
   Workload w = small_workload(settings, 3);

@@ -101,6 +101,8 @@ def _settings(
     kept = max((group.get("reduce_scatter_max_input_buffers") or 1 for group in groups), default=1)
     if kept > 1:  # the largest of the root's tree counts (FSDPState._init_shared_state)
         settings["reduce_scatter_max_input_buffers"] = kept
+    if any(group.get("separate_reduce_scatter_group") for group in groups):
+        settings["separate_reduce_scatter_group"] = True
     settings |= _reshard_settings(units)
     settings |= _prefetch_settings(units)
     settings |= _transports(groups, environment.get("zero_cta"))
@@ -220,6 +222,7 @@ def _unit_lists(units: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "unit": unit["unit"],
             "parameters": [row(parameter) for group in unit["groups"] for parameter in group["parameters"]],
         }
+        | ({"groups": [len(group["parameters"]) for group in unit["groups"]]} if len(unit["groups"]) > 1 else {})
         for unit in units
     ]
 
