@@ -124,8 +124,13 @@ std::vector<std::string> warnings(const Settings& settings) {
                            "set_custom_reduce_scatter with a process group of its own does it. The second NCCL "
                            "communicator's buffers are not in the plan");
   if (settings.pytorch != kCheckedPyTorch)
-    out.push_back(fmt::format("the rules of PyTorch {} were read but not checked against recordings; {}'s were",
-                              settings.pytorch, kCheckedPyTorch));
+    out.push_back(
+        fsdp_rules_recorded(settings.pytorch)
+            ? fmt::format("FSDP2's rules of PyTorch {} were checked against recordings over {}'s allocator; the "
+                          "allocator's own were read but not checked",
+                          settings.pytorch, kCheckedPyTorch)
+            : fmt::format("the rules of PyTorch {} were read but not checked against recordings; {}'s were",
+                          settings.pytorch, kCheckedPyTorch));
   if (settings.reshard_after_forward.kind == Reshard::Kind::group) {
     if (settings.reshard_after_forward.group_size == 1)
       out.emplace_back("reshard_after_forward 1 means false to fully_shard, which advises against writing it so");

@@ -1,5 +1,6 @@
 #include "core/settings/version_rules.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -86,7 +87,8 @@ constexpr std::array<VersionRule, kVersionRules> kRules{
                    "shard_placement_fn may give parameters meshes of their own: one group each in a unit, gathered in "
                    "order, reduced in reverse; ranges end in [pg=N].",
                    "One group a unit.", "pytorch#173509; _fully_shard/_fsdp_param_group.py, _fsdp_state.py"),
-              "groups of a workload file's units are planned in these orders, all of one mesh; no option makes any"),
+              "units that a recording or a workload file gives in groups are planned in these orders, all over as many "
+              "ranks; no option makes any"),
     fsdp(Id::reduce_inputs_listed, "reduce-inputs-listed", 12, Moves::both, Planned::yes,
          "A group waits for and frees the reduce-scatter inputs before it even where it has no gradients itself, in "
          "FSDP::post_backward_rs_wait.",
@@ -133,13 +135,14 @@ constexpr std::array<VersionRule, kVersionRules> kRules{
     fsdp(Id::partial_forward_released, "partial-forward-released", kMain, Moves::both, Planned::not_met,
          "Where only some modules of a list unit ran forward, backward frees the all-gather's block.",
          "The block stays until the next forward.", "pytorch#196460"),
-    unsettled(fsdp(Id::gradients_freed_first, "gradients-freed-first", kMain, Moves::bytes, Planned::yes,
-                   "All gradients of a group are freed before the reduce-scatter's output is allocated.",
-                   "The last one lives until the reduction is issued.",
-                   "_fully_shard/_fsdp_collectives.py, _default_reduce_scatter_input_fn (953e270b)"),
-              "the change that moved the loop was read on main only (September 2026) and not in 2.12; 2.13 and 2.14 "
-              "are planned as before it",
-              13),
+    unsettled(
+        fsdp(Id::gradients_freed_first, "gradients-freed-first", kMain, Moves::bytes, Planned::yes,
+             "All gradients of a group are freed before the reduce-scatter's output is allocated.",
+             "The last one lives until the reduction is issued.",
+             "_fully_shard/_fsdp_collectives.py, _default_reduce_scatter_input_fn (953e270b)"),
+        "behind #183983, which is in 2.13, the loop was still in foreach_reduce (c079255a); when it moved was not "
+        "read: 2.14 is planned as before it",
+        14),
     fsdp(Id::all_gather_layouts, "all-gather-layouts", kMain, Moves::both, Planned::no,
          "set_all_gather_layout: gathers into buffers that parameters are views of (experimental, opt-in).",
          "Gathers are copied out.", "pytorch#188276, #186601; _fully_shard/_all_gather_layout.py"),
@@ -217,6 +220,11 @@ std::vector<const VersionRule*> unsettled_rules(std::string_view pytorch) {
     if (rule.maybe_since > 0 && minor_of(pytorch) >= rule.maybe_since && minor_of(pytorch) < rule.since)
       out.push_back(&rule);
   return out;
+}
+
+bool fsdp_rules_recorded(std::string_view pytorch) {
+  constexpr std::array<int, 3> kRecorded{11, 13, kMain};
+  return std::find(kRecorded.begin(), kRecorded.end(), minor_of(pytorch)) != kRecorded.end();
 }
 
 }  // namespace foreshard

@@ -100,4 +100,8 @@ struct VersionRule {
 /// The rules whose absence from `pytorch` is not certain: version between maybe_since and since.
 [[nodiscard]] std::vector<const VersionRule*> unsettled_rules(std::string_view pytorch);
 
+/// Whether FSDP2's rules of that version were held against recordings (docs/versions.md: its Python functions
+/// over 2.11, whose allocator they ran on).
+[[nodiscard]] bool fsdp_rules_recorded(std::string_view pytorch);
+
 }  // namespace foreshard

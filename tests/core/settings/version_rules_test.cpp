@@ -82,9 +82,16 @@ TEST_CASE("two versions differ by the rules between them, in either direction") 
   CHECK(upgrade.size() == differing_rules("2.11", "2.12").size() + differing_rules("2.12", "2.13").size());
 }
 
+TEST_CASE("FSDP2's rules were recorded of three versions") {
+  for (const char* version : {"2.11", "2.11.0+cu130", "2.13", "2.13~ties-by-creation", "main"})
+    CHECK(fsdp_rules_recorded(version));
+  for (const char* version : {"2.6", "2.10", "2.12", "2.14"}) CHECK_FALSE(fsdp_rules_recorded(version));
+}
+
 TEST_CASE("what may hold already is told of the versions between") {
   CHECK(names(unsettled_rules("2.11")).empty());
-  CHECK(names(unsettled_rules("2.13")) == std::set<std::string>{"gradients-freed-first"});
+  CHECK(names(unsettled_rules("2.12")) == std::set<std::string>{"custom-pool-ties", "unused-gradients"});
+  CHECK(names(unsettled_rules("2.13")).empty());
   CHECK(names(unsettled_rules("2.14")) == std::set<std::string>{"gradients-freed-first"});
   CHECK(names(unsettled_rules("main")).empty());
 }
