@@ -11,6 +11,7 @@
 #include "core/device/transport_choice.hpp"
 #include "core/fsdp/fsdp_rules.hpp"
 #include "core/fsdp/prefetch.hpp"
+#include "core/settings/version_rules.hpp"
 #include "core/shard/copy_metadata.hpp"
 
 namespace foreshard {
@@ -148,6 +149,15 @@ Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id
   return plan;
 }
 
+/// Before 2.12 fully_shard refuses a placement with a mesh of its own.
+Result<void> check_groups(const Settings& settings, const Unit& unit) {
+  if (unit.groups.size() < 2 || holds(RuleId::groups_per_mesh, settings.pytorch)) return {};
+  return fail(ErrorKind::usage,
+              fmt::format("unit '{}' has {} parameter groups, and PyTorch {} makes one a unit", unit.name,
+                          unit.groups.size(), settings.pytorch),
+              {}, "--pytorch 2.12 or later (the rule groups-per-mesh)");
+}
+
 /// Every unit that the settings name exists: a misspelt one would otherwise change nothing.
 Result<void> check_unit_names(const Settings& settings, const std::vector<Unit>& units) {
   for (const auto& [name, reshard] : settings.reshard_of_unit) FORESHARD_TRY(find_unit(name, units, "reshard_of_unit"));
@@ -181,6 +191,7 @@ Result<std::vector<UnitPlan>> plan_units(const Settings& settings, const std::ve
   for (std::uint32_t i = 0; i < units.size(); ++i) {
     const bool head = settings.fully_shard_embedding_and_head && i > 0 && i + 1 == units.size();
     const Place place = i == 0 ? Place::root : head ? Place::head : Place::block;
+    FORESHARD_TRY(check_groups(settings, units[i]));
     auto plan = plan_unit(settings, units[i], UnitId{i}, place, ParameterId{parameters}, sm_count);
     FORESHARD_TRY(plan);
     parameters += static_cast<std::uint32_t>(units[i].parameters.size());

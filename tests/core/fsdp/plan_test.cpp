@@ -82,10 +82,27 @@ TEST_CASE("gradients are summed where the transport knows only sums, else averag
     CHECK(collective(transport) == "collective RS 1 shard RS 288");
 }
 
+TEST_CASE("before 2.12 a unit has one parameter group") {
+  std::vector<Unit> units = small_units(1);
+  units[1].groups = {1, 1};
+  Settings settings = four_gpus();
+  const auto refused = plan_units(settings, units, 132);
+  REQUIRE(!refused);
+  CHECK(refused.error().kind == ErrorKind::usage);
+  CHECK(refused.error().what == "unit 'layers.0' has 2 parameter groups, and PyTorch 2.11 makes one a unit");
+  units[1].groups = {2};
+  CHECK(plan_units(settings, units, 132));
+  units[1].groups = {1, 1};
+  settings.pytorch = "2.12";
+  CHECK(plan_units(settings, units, 132));
+}
+
 TEST_CASE("parameter groups of a unit are planned apart, and gathered and reduced one after another") {
   std::vector<Unit> units = small_units(1);
   units[1].groups = {1, 1};
-  Bench bench(four_gpus(), units);
+  Settings settings = four_gpus();
+  settings.pytorch = "2.12";
+  Bench bench(settings, units);
   REQUIRE(bench.plans[1].groups.size() == 2);
   CHECK(bench.plans[1].groups[0].gather == 256);
   CHECK(bench.plans[1].groups[1].gather == 32);
