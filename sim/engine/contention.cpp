@@ -268,16 +268,22 @@ void fill_rates(const MachineProfile& machine, std::span<const RunningOp> runnin
   fill_rates(machine, each, shares, rates);
 }
 
-PairRates pair_rates(const MachineProfile& machine, const RunningOp& kernel, const RunningOp& collective) {
-  const std::array running{&kernel, &collective};
-  const Kernels kernels = kernels_of(machine, running);
+PairRates pair_rates(const MachineProfile& machine, const RunningOp& kernel, const RunningOp& other) {
+  const std::array running{&kernel, &other};
   std::array<std::int64_t, 2> rates{};
-  const Taken taken = run_collectives(running, std::array<Share, 2>{}, kernels, rates);
   PairRates out;
-  out.collective = rates[1];
+  if (kernel.role != Role::main_kernel || other.role != Role::collective) {
+    fill_rates(machine, running, std::array<Share, 2>{}, rates);
+    out.beside = rates[0];
+    out.other = rates[1];
+    return out;
+  }
+  const Kernels kernels = kernels_of(machine, running);
+  const Taken taken = run_collectives(running, std::array<Share, 2>{}, kernels, rates);
+  out.other = rates[1];
   out.loss = loss_of(machine, kernel.kernel, taken);
   out.clock = kernel.kernel.clock;
-  out.holds_sms = collective.collective.sms > 0;
+  out.holds_sms = other.collective.sms > 0;
   out.beside = rate_of(at_clock(out.loss.beside, out.clock));
   out.freed = rate_of(at_clock(out.loss.freed, out.clock));
   return out;
@@ -285,7 +291,7 @@ PairRates pair_rates(const MachineProfile& machine, const RunningOp& kernel, con
 
 std::int64_t kernel_rate(const PairRates& pair, const Share& kernel, std::int64_t collective_remaining) {
   if (pair.loss.asks == PairRates::Asks::nothing || !pair.holds_sms) return pair.beside;
-  const auto left = static_cast<double>(time_left(collective_remaining, pair.collective));
+  const auto left = static_cast<double>(time_left(collective_remaining, pair.other));
   const double slowdown = slowdown_of(pair.loss, left, kernel);
   if (pair.loss.asks == PairRates::Asks::freed_tiles) return slowdown == pair.loss.beside ? pair.beside : pair.freed;
   return rate_of(at_clock(slowdown, pair.clock));

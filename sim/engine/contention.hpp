@@ -67,8 +67,9 @@ void fill_rates(const MachineProfile& machine, std::span<const RunningOp* const>
 void fill_rates(const MachineProfile& machine, std::span<const RunningOp> running, std::span<const Share> shares,
                 std::span<std::int64_t> rates);
 
-/// fill_rates() of a kernel of the compute stream and one collective, as far as it is the same at every instant: what
-/// most instants ask for. A collective that waits for other ranks is another one, waiting().
+/// fill_rates() of an op of the compute stream and one other, as far as it is the same at every instant: what most
+/// instants ask for. A collective that waits for other ranks is another one, waiting(). Only of a kernel and a
+/// collective it is not always the same.
 struct PairRates {
   /// What the kernel's rate depends on beyond the two.
   enum class Asks : std::uint8_t {
@@ -82,14 +83,14 @@ struct PairRates {
     double beside = 1;  ///< the collective, from start to end
     double freed = 1;   ///< where the collective ends first; of Asks::freed_tiles
   };
-  std::int64_t collective = 0;  ///< its rate
-  std::int64_t beside = 0;      ///< the kernel's rates by `loss`, its clock taken into account
+  std::int64_t other = 0;   ///< its rate
+  std::int64_t beside = 0;  ///< the kernel's rates by `loss`, its clock taken into account
   std::int64_t freed = 0;
   Loss loss;
   double clock = 1;  ///< KernelDemand::clock
   bool holds_sms = false;
 };
-[[nodiscard]] PairRates pair_rates(const MachineProfile& machine, const RunningOp& kernel, const RunningOp& collective);
+[[nodiscard]] PairRates pair_rates(const MachineProfile& machine, const RunningOp& kernel, const RunningOp& other);
 /// The kernel's rate beside a collective with so much work left (Share::remaining).
 [[nodiscard]] std::int64_t kernel_rate(const PairRates& pair, const Share& kernel, std::int64_t collective_remaining);
 

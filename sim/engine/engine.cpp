@@ -24,32 +24,27 @@ std::int64_t at_pace(std::int64_t remaining, std::int64_t pace) {
 void Engine::grow() {
   streams_.resize(table_.streams());
   lanes_.resize(table_.streams());
-  running_.resize(table_.streams());
-  running_ops_.resize(table_.streams());
-  waiting_ops_.resize(table_.streams());
-  shares_.resize(table_.streams());
-  rates_.resize(table_.streams());
   communicators_.resize(table_.communicators());
 }
 
-void Engine::issue(Nanoseconds at) {
-  const OpId id{static_cast<std::uint32_t>(issued_++)};
+void Engine::keep_issue(OpId id, Nanoseconds at) {
   const OpTable::Op& op = table_.op(id);
-  if (streams_.size() < table_.streams() || communicators_.size() < table_.communicators()) grow();
   if (options_.keep_timings) {
     FORESHARD_CHECK(timings_.empty() || timings_.back().issue <= at, "ops must be issued in order of time");
     timings_.push_back({at, kNever, kNever});
   }
-  Stream& stream = streams_[op.stream.value];
-  ++stream.issued;
-  stream.issues.push(at.count);
-  if (op.lengthens_gaps) gap_issues_.push_back(at.count);
-  if (stream.head + 1 == stream.issued) {
-    stream.first = id.value;
-    find_ready(op.stream.value);
-    next_ = std::min(next_, lanes_[op.stream.value].ready_at);
-    if (op.stream != kComputeStream) find_others();
-  }
+  if (!op.lengthens_gaps) return;
+  gap_issues_.push_back(at.count);
+  gap_next_ = gap_issues_[gap_first_];
+}
+
+void Engine::issue_first(OpId id) {
+  const StreamId stream = table_.op(id).stream;
+  lanes_[stream.value].queued = true;
+  streams_[stream.value].first = id.value;
+  find_ready(stream.value);
+  next_ = std::min(next_, lanes_[stream.value].ready_at);
+  if (stream != kComputeStream) find_others();
 }
 
 bool Engine::complete(EventId event) const {
@@ -63,9 +58,8 @@ Nanoseconds Engine::completion(EventId event) const {
   return latest;
 }
 
-/// Issued strictly before `at`, so that the answer does not depend on whether the host has come to `at`.
-[[gnu::always_inline]] inline bool Engine::all_gather_queued(std::int64_t at) {
-  while (gap_first_ < gap_issues_.size() && gap_issues_[gap_first_] < at) {
+void Engine::count_gap_issues(std::int64_t before) {
+  while (gap_first_ < gap_issues_.size() && gap_issues_[gap_first_] < before) {
     ++gap_first_;
     ++gap_unfinished_;
   }
@@ -73,15 +67,22 @@ Nanoseconds Engine::completion(EventId event) const {
     gap_issues_.erase(gap_issues_.begin(), gap_issues_.begin() + static_cast<std::ptrdiff_t>(gap_first_));
     gap_first_ = 0;
   }
+  gap_next_ = gap_first_ < gap_issues_.size() ? gap_issues_[gap_first_] : kNever.count;
+}
+
+/// Issued strictly before `at`, so that the answer does not depend on whether the host has come to `at`.
+[[gnu::always_inline]] inline bool Engine::all_gather_queued(std::int64_t at) {
+  if (gap_next_ < at) count_gap_issues(at);
   return gap_unfinished_ > 0;
 }
 
 /// Sets ready_at of an idle stream's first op, if everything it waits for has ended.
 [[gnu::always_inline]] inline void Engine::find_ready(std::uint32_t index) {
   const Stream& stream = streams_[index];
-  lanes_[index].ready_at = kNever.count;
-  if (stream.head == stream.issued) return;
-  const OpTable::Op& op = first(index);
+  Lane& lane = lanes_[index];
+  lane.ready_at = kNever.count;
+  if (!lane.queued) return;
+  const OpTable::Op& op = first(stream);
   std::int64_t ready = stream.issues.front() + machine_.latencies.launch.count;
   ready = std::max(ready, op.is_copy ? stream.earliest_copy : stream.earliest);
   if (op.communicator.valid()) {
@@ -90,19 +91,20 @@ Nanoseconds Engine::completion(EventId event) const {
     ready = std::max(ready, communicator.earliest);
   }
   for (const std::uint32_t id : table_.awaited(op.waits_for)) {
-    const OpTable::Op& awaited = table_.ops()[id];
+    const OpTable::Op& awaited = table_.ops().data()[id];
     const Stream& other = streams_[awaited.stream.value];
     if (awaited.place >= other.head) return;
     if (awaited.place < other.ends.begin()) continue;  // its end lies further back than an event's wait
     ready = std::max(ready, other.ends.of(awaited.place) + machine_.latencies.event_wait.count);
   }
-  lanes_[index].ready_at = std::max(ready, now_);
+  lane.ready_at = std::max(ready, now_);
 }
 
 [[gnu::always_inline]] inline void Engine::end_first(std::uint32_t index, std::int64_t at) {
   Stream& stream = streams_[index];
+  Lane& lane = lanes_[index];
   const std::uint32_t id = stream.first;
-  const OpTable::Op& op = table_.ops()[id];
+  const OpTable::Op& op = table_.ops().data()[id];
   if (options_.keep_timings) timings_[id].end = {at};
   if (op.communicator.valid()) {
     Communicator& communicator = communicators_[op.communicator.value];
@@ -114,20 +116,21 @@ Nanoseconds Engine::completion(EventId event) const {
   if (op.persistent) --persistents_;
   if (op.side) {
     --sides_;
-    if (streams_[kCompute].waits_for_sms) sides_until_ = at + machine_.latencies.event_wait.count;
+    if (lanes_[kCompute].waits_for_sms) sides_until_ = at + machine_.latencies.event_wait.count;
   }
   ++ended_;
   ++stream.head;
-  if (stream.head < stream.issued) stream.first = table_.stream_ops(index)[stream.head];
+  stream.first = op.behind;
   stream.issues.pop();
   // What can still be asked of: ends that an event's wait has not yet passed.
   while (stream.ends.begin() != stream.ends.end() && stream.ends.front() + machine_.latencies.event_wait.count <= at)
     stream.ends.pop();
   stream.ends.push(at);
-  stream.running = false;
-  stream.gate = Gate::open;
-  lanes_[index].finish = kNever.count;
-  lanes_[index].rate = 0;
+  lane.queued = stream.head < stream.issued;
+  lane.running = false;
+  lane.gate = Gate::open;
+  lane.finish = kNever.count;
+  lane.rate = 0;
 }
 
 [[gnu::always_inline]] inline std::int64_t Engine::kernel_gap(std::int64_t at) {
@@ -150,27 +153,29 @@ Nanoseconds Engine::completion(EventId event) const {
 }
 
 bool Engine::end_finished(std::int64_t at) {
-  just_ended_.clear();
-  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+  ByStream<std::uint32_t> ended;
+  for (std::uint32_t s = 0; s < lanes_.size(); ++s) {
     if (lanes_[s].finish > at) continue;
+    ended.push_back(streams_[s].first);
     end_first(s, at);
-    just_ended_.push_back(s);
   }
-  if (just_ended_.empty()) return false;
+  if (ended.empty()) return false;
   const std::int64_t gap = kernel_gap(at);
-  for (const std::uint32_t s : just_ended_)
-    leave_gap(s, table_.ops()[table_.stream_ops(s)[streams_[s].head - 1]], at, gap);
+  for (const std::uint32_t id : ended) {
+    const OpTable::Op& op = table_.ops().data()[id];
+    leave_gap(op.stream.value, op, at, gap);
+  }
   return true;
 }
 
 /// What needs SMs starts before kernels do, and waits where persistent kernels leave none. Those wait for kernels of
 /// other streams in turn.
 bool Engine::start_ready(std::int64_t at) {
-  ready_.clear();
+  ByStream<std::uint32_t> ready;
   bool some_need_sms = false;
-  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    if (lanes_[s].ready_at > at && !streams_[s].waits_for_sms) continue;
-    ready_.push_back(s);
+  for (std::uint32_t s = 0; s < lanes_.size(); ++s) {
+    if (lanes_[s].ready_at > at && !lanes_[s].waits_for_sms) continue;
+    ready.push_back(s);
     some_need_sms |= first(s).needs_sms;
   }
   bool any = false;
@@ -179,15 +184,15 @@ bool Engine::start_ready(std::int64_t at) {
     any = true;
   };
   if (persistents_ == 0 && some_need_sms)
-    for (const std::uint32_t s : ready_)
+    for (const std::uint32_t s : ready)
       if (first(s).needs_sms) begin(s);
-  for (const std::uint32_t s : ready_) {
-    Stream& stream = streams_[s];
-    if (stream.running) continue;
+  for (const std::uint32_t s : ready) {
+    Lane& lane = lanes_[s];
+    if (lane.running) continue;
     const OpTable::Op& op = first(s);
     if (op.needs_sms || (op.persistent && (sides_ > 0 || at < sides_until_))) {
-      stream.waits_for_sms = true;
-      lanes_[s].ready_at = kNever.count;
+      lane.waits_for_sms = true;
+      lane.ready_at = kNever.count;
     } else {
       begin(s);
     }
@@ -197,31 +202,32 @@ bool Engine::start_ready(std::int64_t at) {
 
 [[gnu::always_inline]] inline void Engine::start(std::uint32_t index, std::int64_t at) {
   Stream& stream = streams_[index];
+  Lane& lane = lanes_[index];
   const std::uint32_t id = stream.first;
-  const OpTable::Op& op = table_.ops()[id];
+  const OpTable::Op& op = table_.ops().data()[id];
   if (options_.keep_timings) timings_[id].start = {at};
   stream.start = at;
-  stream.waits_for_sms = false;
-  lanes_[index].ready_at = kNever.count;
-  stream.work = lanes_[index].remaining = op.work;
-  stream.running = true;
+  lane.waits_for_sms = false;
+  lane.ready_at = kNever.count;
+  lane.running = true;
+  stream.work = op.work;
   if (op.persistent) ++persistents_;
   if (op.side) ++sides_;
   if (!op.communicator.valid()) {
     double factor = options_.kernel_work;
     if (options_.kernel_draws.any()) factor *= options_.kernel_draws.factor(id);
-    if (factor != 1)
-      stream.work = lanes_[index].remaining = op_time(static_cast<double>(op.work >> kWorkShift) * factor).count
-                                              << kWorkShift;
+    if (factor != 1) stream.work = op_time(static_cast<double>(op.work >> kWorkShift) * factor).count << kWorkShift;
+    lane.remaining = stream.work;
     return;
   }
+  lane.remaining = op.work;
   if (!options_.joint) {
     ++moving_;
     return;
   }
   ++waiting_;
   stream.pace = kFullRate;
-  stream.gate = Gate::arrived;
+  lane.gate = Gate::arrived;
   stream.release_at = kNever.count;
   meetings_.push_back({Meeting::Kind::arrived, op.communicator, OpId{id}, {at}});
 }
@@ -233,9 +239,9 @@ std::uint32_t Engine::stream_of(CommunicatorId communicator) const {
 
 void Engine::release(CommunicatorId communicator, Nanoseconds at) {
   FORESHARD_CHECK(at.count >= now_, "a collective that begins in the past");
-  Stream& stream = streams_[stream_of(communicator)];
-  FORESHARD_CHECK(stream.gate == Gate::arrived, "a collective of other ranks that has not come");
-  stream.release_at = at.count;
+  const std::uint32_t stream = stream_of(communicator);
+  FORESHARD_CHECK(lanes_[stream].gate == Gate::arrived, "a collective of other ranks that has not come");
+  streams_[stream].release_at = at.count;
   if (at.count == now_) {
     static_cast<void>(open_gates(now_));
     update_rates(now_);
@@ -247,17 +253,17 @@ void Engine::release(CommunicatorId communicator, Nanoseconds at) {
 void Engine::finish(CommunicatorId communicator, Nanoseconds at) {
   FORESHARD_CHECK(at.count >= now_, "a collective that ends in the past");
   const std::uint32_t stream = stream_of(communicator);
-  FORESHARD_CHECK(streams_[stream].gate == Gate::done, "a collective of other ranks that is not done");
+  FORESHARD_CHECK(lanes_[stream].gate == Gate::done, "a collective of other ranks that is not done");
   lanes_[stream].finish = at.count;
   find_next();
 }
 
 void Engine::set_pace(CommunicatorId communicator, std::int64_t pace, Nanoseconds at) {
   FORESHARD_CHECK(at.count >= now_ && options_.paced, "a pace in the past, or of an engine that has none");
-  Stream& stream = streams_[stream_of(communicator)];
-  if (stream.gate != Gate::moving || stream.pace == pace) return;
+  const std::uint32_t stream = stream_of(communicator);
+  if (lanes_[stream].gate != Gate::moving || streams_[stream].pace == pace) return;
   progress(at.count);
-  stream.pace = pace;
+  streams_[stream].pace = pace;
   update_rates(now_);
   find_next();
 }
@@ -265,9 +271,9 @@ void Engine::set_pace(CommunicatorId communicator, std::int64_t pace, Nanosecond
 /// Joint collectives whose ranks are all there begin to move bytes.
 bool Engine::open_gates(std::int64_t at) {
   bool any = false;
-  for (Stream& stream : streams_) {
-    if (stream.gate != Gate::arrived || stream.release_at > at) continue;
-    stream.gate = Gate::moving;
+  for (std::uint32_t s = 0; s < lanes_.size(); ++s) {
+    if (lanes_[s].gate != Gate::arrived || streams_[s].release_at > at) continue;
+    lanes_[s].gate = Gate::moving;
     --waiting_;
     ++moving_;
     any = true;
@@ -278,12 +284,12 @@ bool Engine::open_gates(std::int64_t at) {
 /// Joint collectives that have done their part: before anything else of this instant, since it may end in it.
 bool Engine::report_done(std::int64_t at) {
   bool any = false;
-  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    Stream& stream = streams_[s];
-    if (stream.gate != Gate::moving || lanes_[s].finish > at) continue;
-    stream.gate = Gate::done;
-    lanes_[s].finish = kNever.count;
-    meetings_.push_back({Meeting::Kind::done, first(s).communicator, OpId{stream.first}, {at}});
+  for (std::uint32_t s = 0; s < lanes_.size(); ++s) {
+    Lane& lane = lanes_[s];
+    if (lane.gate != Gate::moving || lane.finish > at) continue;
+    lane.gate = Gate::done;
+    lane.finish = kNever.count;
+    meetings_.push_back({Meeting::Kind::done, first(s).communicator, OpId{streams_[s].first}, {at}});
     any = true;
   }
   return any;
@@ -293,12 +299,14 @@ bool Engine::report_done(std::int64_t at) {
 [[gnu::always_inline]] inline void Engine::progress(std::int64_t to) {
   const std::int64_t elapsed = to - now_;
   if (elapsed > 0) {
-    const Stream& compute = streams_[kCompute];
-    if (waiting_ > 0 && !compute.running && compute.head < compute.issued) idle_for_ranks_ += elapsed;
     const auto work = [&](Lane& lane) {
       lane.remaining = std::max<std::int64_t>(0, lane.remaining - elapsed * lane.rate);
     };
-    if (compute.running) work(lanes_[kCompute]);
+    Lane& compute = lanes_[kCompute];
+    if (compute.running)
+      work(compute);
+    else if (waiting_ > 0 && compute.queued && streams_[kCompute].issues.front() < to)
+      idle_for_ranks_ += elapsed;
     for (const std::uint32_t s : beside_) work(lanes_[s]);
   }
   now_ = to;
@@ -306,11 +314,10 @@ bool Engine::report_done(std::int64_t at) {
 
 /// Of an op that nothing runs beside.
 [[gnu::always_inline]] inline void Engine::run_alone(std::uint32_t s, std::int64_t at) {
-  const Stream& stream = streams_[s];
-  const bool waiting = waits(stream);
   Lane& lane = lanes_[s];
-  lane.rate = waiting ? 0 : has_pace(s) ? std::max<std::int64_t>(1, stream.pace) : kFullRate;
-  if (!waiting) set_finish(lane, first(stream), at);
+  const bool waiting = waits(lane);
+  lane.rate = waiting ? 0 : has_pace(s) ? std::max<std::int64_t>(1, streams_[s].pace) : kFullRate;
+  if (!waiting) set_finish(lane, first(s), at);
 }
 
 /// Ends are rounded up to a nanosecond.
@@ -322,7 +329,7 @@ bool Engine::report_done(std::int64_t at) {
 
 /// `beside_` holds the other streams that run.
 [[gnu::always_inline]] inline void Engine::update_rates(std::int64_t at) {
-  const bool computes = streams_[kCompute].running;
+  const bool computes = lanes_[kCompute].running;
   if (beside_.empty()) {
     if (computes) run_alone(kCompute, at);
     return;
@@ -337,57 +344,63 @@ bool Engine::report_done(std::int64_t at) {
   run_all(at);
 }
 
-/// What run_all() gives of a kernel of the compute stream beside one collective; false, and nothing done, where the two
-/// are something else.
+/// What run_all() gives of an op of the compute stream beside one other; false, and nothing done, where the table has
+/// nothing of these two.
 [[gnu::always_inline]] inline bool Engine::run_pair(std::uint32_t index, std::int64_t at) {
   if (options_.rates == nullptr) return false;
   const Stream& stream = streams_[kCompute];
   const OpTable::Op& op = first(stream);
   if (op.communicator.valid()) return false;
-  const Stream& other = streams_[index];
-  const OpTable::Op& collective = first(other);
-  const bool waiting = waits(other);
-  if (has_pace(index) && !waiting && other.pace != kFullRate) return false;
-  const PairRates* pair = options_.rates->of(op.running_op, collective.running_op, waiting);
+  const OpTable::Op& other = first(index);
+  Lane& beside = lanes_[index];
+  const bool waiting = waits(beside);
+  if (has_pace(index) && !waiting && streams_[index].pace != kFullRate) return false;
+  const PairRates* pair = options_.rates->of(op.running_op, other.running_op, waiting);
   if (pair == nullptr) return false;
   Lane& lane = lanes_[kCompute];
-  Lane& beside = lanes_[index];
   const std::int64_t left = waiting ? std::numeric_limits<std::int64_t>::max() : beside.remaining;
   lane.rate = kernel_rate(*pair, {stream.work, lane.remaining, at - stream.start}, left);
   set_finish(lane, op, at);
-  beside.rate = waiting ? 0 : pair->collective;
-  if (!waiting) set_finish(beside, collective, at);
+  beside.rate = waiting ? 0 : pair->other;
+  if (!waiting) set_finish(beside, other, at);
   return true;
 }
 
 void Engine::run_all(std::int64_t at) {
-  std::size_t count = 0;
+  ByStream<std::uint32_t> running;
+  ByStream<const RunningOp*> ops;
+  ByStream<Share> shares;
+  ByStream<std::int64_t> rates;
+  if (options_.paced) paced_ops_.resize(streams_.size());
   const auto add = [&](std::uint32_t s) {
     const Stream& stream = streams_[s];
-    running_[count] = s;
-    running_ops_[count] = &table_.running_op(first(s));
-    shares_[count] = {stream.work, lanes_[s].remaining, at - stream.start};
-    if (waits(stream)) {
-      waiting_ops_[count] = waiting(*running_ops_[count]);
-      running_ops_[count] = &waiting_ops_[count];
-      shares_[count].remaining = std::numeric_limits<std::int64_t>::max();  // nobody knows when it will end
+    const RunningOp* op = &table_.running_op(first(s));
+    Share share{stream.work, lanes_[s].remaining, at - stream.start};
+    if (waits(lanes_[s])) {
+      op = &table_.waiting_op(first(s));
+      share.remaining = std::numeric_limits<std::int64_t>::max();  // nobody knows when it will end
     } else if (has_pace(s)) {
-      waiting_ops_[count] = paced(*running_ops_[count], stream.pace);
-      running_ops_[count] = &waiting_ops_[count];
-      shares_[count].remaining = at_pace(lanes_[s].remaining, stream.pace);
+      paced_ops_[s] = paced(*op, stream.pace);
+      op = &paced_ops_[s];
+      share.remaining = at_pace(share.remaining, stream.pace);
     }
-    ++count;
+    running.push_back(s);
+    ops.push_back(op);
+    shares.push_back(share);
   };
-  if (streams_[kCompute].running) add(kCompute);
+  if (lanes_[kCompute].running) add(kCompute);
   for (const std::uint32_t s : beside_) add(s);
-  fill_rates(machine_, std::span(running_ops_.data(), count), std::span(shares_.data(), count),
-             std::span(rates_.data(), count));
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t s = running_[i];
-    const bool waiting = waits(streams_[s]);
-    if (!waiting && has_pace(s)) rates_[i] = std::max<std::int64_t>(1, rates_[i] * streams_[s].pace / kFullRate);
-    lanes_[s].rate = waiting ? 0 : rates_[i];
-    if (!waiting) set_finish(lanes_[s], first(s), at);
+  rates.resize(running.size());
+  fill_rates(machine_, {ops.begin(), ops.size()}, {shares.begin(), shares.size()}, {rates.begin(), rates.size()});
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    const std::uint32_t s = running[i];
+    Lane& lane = lanes_[s];
+    if (waits(lane)) {
+      lane.rate = 0;
+      continue;
+    }
+    lane.rate = has_pace(s) ? std::max<std::int64_t>(1, rates[i] * streams_[s].pace / kFullRate) : rates[i];
+    set_finish(lane, first(s), at);
   }
 }
 
@@ -408,21 +421,19 @@ void Engine::find_others() {
   awaited_place_ = std::numeric_limits<std::uint32_t>::max();
   some_wait_for_sms_ = false;
   beside_.clear();
-  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    const Stream& stream = streams_[s];
-    some_wait_for_sms_ |= stream.waits_for_sms;
-    if (!stream.paces.empty()) others_next_ = std::min(others_next_, stream.paces.front().at.count);
-    if (s == kCompute) {
-      if (stream.gate == Gate::arrived) others_next_ = std::min(others_next_, stream.release_at);
-      continue;
-    }
-    others_next_ = std::min(others_next_, lanes_[s].ready_at);
-    if (stream.running) {
+  for (std::uint32_t s = 0; s < lanes_.size(); ++s) {
+    const Lane& lane = lanes_[s];
+    if (options_.script != nullptr && !streams_[s].paces.empty())
+      others_next_ = std::min(others_next_, streams_[s].paces.front().at.count);
+    if (lane.gate == Gate::arrived) others_next_ = std::min(others_next_, streams_[s].release_at);
+    some_wait_for_sms_ |= lane.waits_for_sms;
+    if (s == kCompute) continue;
+    others_next_ = std::min(others_next_, lane.ready_at);
+    if (lane.running) {
       beside_.push_back(s);
-      if (stream.gate == Gate::arrived) others_next_ = std::min(others_next_, stream.release_at);
-    } else if (stream.head < stream.issued && lanes_[s].ready_at == kNever.count) {
+    } else if (lane.queued && lane.ready_at == kNever.count) {
       for (const std::uint32_t id : table_.awaited(first(s).waits_for)) {
-        const OpTable::Op& awaited = table_.ops()[id];
+        const OpTable::Op& awaited = table_.ops().data()[id];
         if (awaited.stream == kComputeStream && awaited.place >= streams_[kCompute].head)
           awaited_place_ = std::min(awaited_place_, awaited.place);
       }
@@ -475,8 +486,9 @@ void Engine::process(std::int64_t at, std::int64_t until) {
   const bool some_started = start_ready(at);
   const bool some_paced = options_.script != nullptr && take_paces(at);
   if (some_ended)
-    for (std::uint32_t s = 0; s < streams_.size(); ++s)
-      if (!streams_[s].running && !streams_[s].waits_for_sms && lanes_[s].ready_at == kNever.count) find_ready(s);
+    for (std::uint32_t s = 0; s < lanes_.size(); ++s)
+      if (lanes_[s].queued && !lanes_[s].running && !lanes_[s].waits_for_sms && lanes_[s].ready_at == kNever.count)
+        find_ready(s);
   find_others();
   if (some_ended || some_started || some_moved || some_paced) update_rates(at);
   find_next();
@@ -486,12 +498,14 @@ void Engine::process(std::int64_t at, std::int64_t until) {
 /// Of a script, behind all else of this instant.
 bool Engine::take_paces(std::int64_t at) {
   bool any = false;
-  for (Stream& stream : streams_)
+  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+    Stream& stream = streams_[s];
     while (!stream.paces.empty() && stream.paces.front().at.count <= at) {
-      any |= stream.gate == Gate::moving;
-      if (stream.gate == Gate::moving) stream.pace = stream.paces.front().pace;
+      any |= lanes_[s].gate == Gate::moving;
+      if (lanes_[s].gate == Gate::moving) stream.pace = stream.paces.front().pace;
       stream.paces = stream.paces.subspan(1);
     }
+  }
   return any;
 }
 

@@ -27,13 +27,16 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "sim/engine/deadlock.hpp"
+#include "sim/engine/issue_times.hpp"
 #include "sim/engine/op_table.hpp"
 #include "sim/engine/rate_table.hpp"
 #include "sim/engine/recent_times.hpp"
+#include "sim/engine/small_vector.hpp"
 #include "sim/engine/spread.hpp"
 
 namespace foreshard::sim {
@@ -86,7 +89,18 @@ class Engine {
       : machine_(machine), table_(table), options_(options) {}
 
   /// The host has issued the table's next op. Times must not descend.
-  void issue(Nanoseconds at);
+  void issue(Nanoseconds at) {
+    const OpId id{static_cast<std::uint32_t>(issued_++)};
+    const OpTable::Op& op = table_.ops().data()[id.value];
+    if (op.stream.value >= streams_.size() ||
+        (op.communicator.valid() && op.communicator.value >= communicators_.size()))
+      grow();
+    if (options_.keep_timings || op.lengthens_gaps) keep_issue(id, at);
+    Stream& stream = streams_[op.stream.value];
+    ++stream.issued;
+    stream.issues.push(at.count);
+    if (stream.head + 1 == stream.issued) issue_first(id);
+  }
 
   /// Processes everything that happens at or before `limit`.
   void advance(Nanoseconds limit) {
@@ -124,8 +138,14 @@ class Engine {
   [[nodiscard]] std::vector<Stuck> stuck() const;
 
   /// Since clear_meetings().
-  [[nodiscard]] const std::vector<Meeting>& meetings() const { return meetings_; }
+  [[nodiscard]] std::span<const Meeting> meetings() const { return {meetings_.begin(), meetings_.size()}; }
   void clear_meetings() { meetings_.clear(); }
+  /// The one meeting, which is then cleared; none where there are several, or none.
+  [[nodiscard]] std::optional<Meeting> take_meeting() {
+    if (meetings_.size() != 1) return std::nullopt;
+    meetings_.clear();
+    return meetings_[0];
+  }
   /// Every rank of the communicator's present collective is there at `at`, which is not before now().
   void release(CommunicatorId communicator, Nanoseconds at);
   /// The slowest rank's part ends at `at`, not before now(): so does this one's.
@@ -134,25 +154,30 @@ class Engine {
   /// before now(). Every collective begins at kFullRate.
   void set_pace(CommunicatorId communicator, std::int64_t pace, Nanoseconds at);
 
+  /// Behind the last byte of the engine that an instant may need.
+  [[nodiscard]] const void* end_of_state() const { return streams_.inside_end(); }
+  /// Begins to bring times of ops into the cache, once the engine is there.
+  void prefetch_times() const {
+    for (const Stream& stream : streams_)
+      if (stream.issued > 0) stream.issues.prefetch();
+  }
+
  private:
   /// How far a joint collective is; everything else is `open`.
   enum class Gate : std::uint8_t { open = 0, arrived = 1, moving = 2, done = 3 };
   struct Stream {
-    std::uint32_t head = 0;    // place of the first unfinished op
-    std::uint32_t issued = 0;  // ops
-    std::uint32_t first = 0;   // the op at `head`, where it is issued
-    bool running = false;
-    bool waits_for_sms = false;  // its first op could run but for persistent kernels
-    Gate gate = Gate::open;
+    std::uint32_t head = 0;                  // place of the first unfinished op
+    std::uint32_t issued = 0;                // ops
+    std::uint32_t first = 0;                 // the op at `head`, where it is issued
     std::int64_t earliest = 0;               // end of the previous op + gap to a kernel
     std::int64_t earliest_copy = 0;          // … to a copy
     std::int64_t work = 0;                   // of the running op, in 1/2^20 ns
     std::int64_t start = 0;                  // of the running op
     std::int64_t release_at = kNever.count;  // of a joint collective that has arrived
     std::int64_t pace = kFullRate;           // of the running op, where it is a collective
-    std::span<const PaceChange> paces;       // of a script: still to come
-    RecentTimes issues;                      // of ops from `head` on
+    IssueTimes issues;                       // of ops from `head` on
     RecentTimes ends;                        // of ops before it
+    std::span<const PaceChange> paces;       // of a script: still to come
   };
   /// What every instant looks at.
   struct Lane {
@@ -160,6 +185,10 @@ class Engine {
     std::int64_t finish = kNever.count;    // of the running op
     std::int64_t remaining = 0;            // in 1/2^20 ns
     std::int64_t rate = 0;                 // 0: nothing runs
+    bool queued = false;                   // its first unfinished op is issued
+    bool running = false;
+    bool waits_for_sms = false;  // its first op could run but for persistent kernels
+    Gate gate = Gate::open;
   };
   struct Communicator {
     std::uint32_t head = 0;     // place of the first unfinished op
@@ -167,6 +196,8 @@ class Engine {
   };
 
   void grow();
+  void keep_issue(OpId id, Nanoseconds at);
+  void issue_first(OpId id);
   void answer_by_script();
   bool take_paces(std::int64_t at);
   [[nodiscard]] bool has_pace(std::uint32_t stream) const {
@@ -183,10 +214,8 @@ class Engine {
   bool start_ready(std::int64_t at);
   void start(std::uint32_t stream, std::int64_t at);
   [[nodiscard]] const OpTable::Op& first(std::uint32_t stream) const { return first(streams_[stream]); }
-  [[nodiscard]] const OpTable::Op& first(const Stream& stream) const { return table_.ops()[stream.first]; }
-  [[nodiscard]] static bool waits(const Stream& stream) {
-    return stream.gate == Gate::arrived || stream.gate == Gate::done;
-  }
+  [[nodiscard]] const OpTable::Op& first(const Stream& stream) const { return table_.ops().data()[stream.first]; }
+  [[nodiscard]] static bool waits(const Lane& lane) { return lane.gate == Gate::arrived || lane.gate == Gate::done; }
   [[nodiscard]] std::uint32_t stream_of(CommunicatorId communicator) const;
   void progress(std::int64_t to);
   void update_rates(std::int64_t at);
@@ -198,41 +227,43 @@ class Engine {
   void find_next();
   void find_others();
   [[nodiscard]] std::int64_t others_end() const;
+  void count_gap_issues(std::int64_t before);
   [[nodiscard]] bool all_gather_queued(std::int64_t at);
+
+  /// Few streams have ops in one step: compute, copies in and out, all-gathers, reduce-scatters, all-reduces.
+  static constexpr std::size_t kFewStreams = 6;
+  template <class T>
+  using ByStream = SmallVector<T, kFewStreams>;
 
   const MachineProfile& machine_;
   const OpTable& table_;
   EngineOptions options_;
-  std::vector<Stream> streams_;
-  std::vector<Lane> lanes_;  // by stream
-  std::vector<Communicator> communicators_;
-  std::vector<OpTiming> timings_;         // by op, where they are kept
-  std::vector<std::int64_t> gap_issues_;  // issue times of ops that lengthen gaps, ascending, not yet counted
-  std::size_t gap_first_ = 0;             // of gap_issues_
-  std::int64_t gap_unfinished_ = 0;       // issued before now_ less those that have ended
   std::size_t issued_ = 0;
   std::size_t ended_ = 0;
-  std::size_t persistents_ = 0;   // running ops that leave no SM to what comes later
-  std::size_t sides_ = 0;         // running kernels of other streams than the compute stream
-  std::int64_t sides_until_ = 0;  // until then a persistent kernel lets go before it what waits for one of them
-  std::size_t moving_ = 0;        // running collectives that move bytes
-  std::size_t waiting_ = 0;       // … that wait for other ranks
+  std::int64_t gap_unfinished_ = 0;       // issued before now_ less those that have ended
+  std::int64_t gap_next_ = kNever.count;  // the first of gap_issues_
+  std::size_t persistents_ = 0;           // running ops that leave no SM to what comes later
+  std::size_t sides_ = 0;                 // running kernels of other streams than the compute stream
+  std::int64_t sides_until_ = 0;          // until then a persistent kernel lets go before it what waits for one of them
+  std::size_t moving_ = 0;                // running collectives that move bytes
+  std::size_t waiting_ = 0;               // … that wait for other ranks
   std::int64_t now_ = 0;
   std::int64_t next_ = kNever.count;
   std::int64_t idle_for_ranks_ = 0;
   // Of all streams but the compute stream, as find_others() left it:
-  std::vector<std::uint32_t> beside_;  // those that run
-  std::int64_t others_next_ = 0;       // the first instant at which one is ready, is released or ends
-  std::uint32_t awaited_place_ = 0;    // one of them waits for the compute stream's op there
+  std::int64_t others_next_ = 0;     // the first instant at which one is ready, is released or ends
+  std::uint32_t awaited_place_ = 0;  // one of them waits for the compute stream's op there
   bool some_wait_for_sms_ = false;
-  std::vector<Meeting> meetings_;
-  std::vector<std::uint32_t> running_;  // stream ids, scratch of update_rates
-  std::vector<const RunningOp*> running_ops_;
-  std::vector<RunningOp> waiting_ops_;
-  std::vector<Share> shares_;
-  std::vector<std::int64_t> rates_;
-  std::vector<std::uint32_t> just_ended_;  // stream ids, scratch of process
-  std::vector<std::uint32_t> ready_;
+  ByStream<std::uint32_t> beside_;  // those that run
+  SmallVector<Meeting, 2> meetings_;
+  SmallVector<Communicator, 3> communicators_;
+  ByStream<Lane> lanes_;
+  ByStream<Stream> streams_;
+  // What most instants leave alone:
+  std::vector<OpTiming> timings_;         // by op, where they are kept
+  std::vector<std::int64_t> gap_issues_;  // issue times of ops that lengthen gaps, ascending, not yet counted
+  std::size_t gap_first_ = 0;             // of gap_issues_
+  std::vector<RunningOp> paced_ops_;      // scratch of run_all
 };
 
 }  // namespace foreshard::sim

@@ -39,6 +39,7 @@ std::uint32_t OpTable::index_of(const RunningOp& running_op) {
     if (running_ops_[at->second] == running_op) return at->second;
   const auto index = static_cast<std::uint32_t>(running_ops_.size());
   running_ops_.push_back(running_op);
+  waiting_ops_.push_back(waiting(running_op));
   index_of_running_op_.emplace(hash, index);
   return index;
 }
@@ -54,6 +55,7 @@ OpId OpTable::submit(const EngineOp& op) {
   stream.waits.clear();
   out.stream = op.stream;
   out.place = static_cast<std::uint32_t>(stream.ops.size());
+  if (!stream.ops.empty()) ops_[stream.ops.back()].behind = id;
   stream.ops.push_back(id);
   out.communicator = op.communicator;
   if (op.communicator.valid()) {

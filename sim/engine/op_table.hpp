@@ -41,6 +41,7 @@ class OpTable {
     CommunicatorId communicator;
     std::uint32_t communicator_place = 0;  ///< among its communicator's
     std::uint32_t running_op = 0;          ///< of running_op()
+    std::uint32_t behind = 0;              ///< the next op of its stream, once there is one
     bool needs_sms = false;   ///< starts before kernels of the compute stream do, and waits for resident ones
     bool persistent = false;  ///< a kernel of the compute stream that leaves no SM to what comes later
     bool side = false;        ///< a kernel of another stream
@@ -61,6 +62,8 @@ class OpTable {
   [[nodiscard]] const std::vector<Op>& ops() const { return ops_; }
   [[nodiscard]] const Op& op(OpId id) const { return ops_[id.value]; }
   [[nodiscard]] const RunningOp& running_op(const Op& op) const { return running_ops_[op.running_op]; }
+  /// waiting() of it.
+  [[nodiscard]] const RunningOp& waiting_op(const Op& op) const { return waiting_ops_[op.running_op]; }
   /// By Op::running_op; each once.
   [[nodiscard]] const std::vector<RunningOp>& running_ops() const { return running_ops_; }
   [[nodiscard]] std::size_t streams() const { return streams_.size(); }
@@ -88,7 +91,8 @@ class OpTable {
   void add_wait(std::vector<std::uint32_t>& waits, std::uint32_t op) const;
 
   std::vector<Op> ops_;
-  std::vector<RunningOp> running_ops_;                                         // distinct ones
+  std::vector<RunningOp> running_ops_;  // distinct ones
+  std::vector<RunningOp> waiting_ops_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> index_of_running_op_;  // by hash
   std::vector<Stream> streams_;
   std::vector<std::vector<std::uint32_t>> communicators_;

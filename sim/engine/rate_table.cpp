@@ -13,8 +13,8 @@ RateTable::RateTable(const MachineProfile& machine, const OpTable& table)
   std::uint32_t rows = 0;
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const RunningOp::Role role = table.running_ops()[i].role;
-    if (role == RunningOp::Role::main_kernel) places_[i].row = rows++;
-    if (role == RunningOp::Role::collective) places_[i].column = 2 * columns_++;
+    if (role == RunningOp::Role::main_kernel || role == RunningOp::Role::apart) places_[i].row = rows++;
+    if (role != RunningOp::Role::main_kernel) places_[i].column = 2 * columns_++;
   }
   columns_ *= 2;
   if (std::size_t{rows} * columns_ > kMaxEntries)
@@ -23,11 +23,11 @@ RateTable::RateTable(const MachineProfile& machine, const OpTable& table)
     entries_ = std::make_unique<Entry[]>(std::size_t{rows} * columns_);
 }
 
-void RateTable::find(Entry& entry, std::uint32_t kernel, std::uint32_t collective, bool waits) {
+void RateTable::find(Entry& entry, std::uint32_t kernel, std::uint32_t other, bool waits) {
   const std::lock_guard lock(finding_);
   if (entry.known.load(std::memory_order_relaxed)) return;
-  const RunningOp& other = table_.running_ops()[collective];
-  entry.rates = pair_rates(machine_, table_.running_ops()[kernel], waits ? waiting(other) : other);
+  const RunningOp& beside = table_.running_ops()[other];
+  entry.rates = pair_rates(machine_, table_.running_ops()[kernel], waits ? waiting(beside) : beside);
   entry.known.store(true, std::memory_order_release);
 }
 

@@ -1,4 +1,4 @@
-// The rates of every pair of a compute-stream kernel and a collective of one op table, each found once.
+// The rates of every pair of an op of the compute stream and one beside it of one op table, each found once.
 //
 // Who: sim/ranks/job.cpp makes one for each program, before its ranks' engines, which ask it on any thread. Filled as
 // it is asked: an entry depends on its pair alone, so that who asks first changes nothing. The table must not grow
@@ -21,27 +21,27 @@ class RateTable {
   RateTable(const MachineProfile& machine, const OpTable& table);
 
   /// Of ops by OpTable::Op::running_op; null where the two are no such pair, or the table has too many of them.
-  [[nodiscard]] const PairRates* of(std::uint32_t kernel, std::uint32_t collective, bool waits) {
+  [[nodiscard]] const PairRates* of(std::uint32_t kernel, std::uint32_t other, bool waits) {
     const std::uint32_t row = places_[kernel].row;
-    const std::uint32_t column = places_[collective].column;
+    const std::uint32_t column = places_[other].column;
     if (row == kNone || column == kNone) return nullptr;
     Entry& entry = entries_[row * columns_ + column + (waits ? 1 : 0)];
-    if (!entry.known.load(std::memory_order_acquire)) find(entry, kernel, collective, waits);
+    if (!entry.known.load(std::memory_order_acquire)) find(entry, kernel, other, waits);
     return &entry.rates;
   }
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
   struct Place {
-    std::uint32_t row = kNone;     // of a kernel
-    std::uint32_t column = kNone;  // of a collective; the next one is its own while it waits
+    std::uint32_t row = kNone;     // on the compute stream
+    std::uint32_t column = kNone;  // beside it; the next one is a collective's while it waits
   };
   struct Entry {
     PairRates rates;
     std::atomic<bool> known = false;
   };
 
-  void find(Entry& entry, std::uint32_t kernel, std::uint32_t collective, bool waits);
+  void find(Entry& entry, std::uint32_t kernel, std::uint32_t other, bool waits);
 
   const MachineProfile& machine_;
   const OpTable& table_;

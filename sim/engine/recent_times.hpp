@@ -1,6 +1,7 @@
 // Times of one stream's ops by their place in it, of those from some place on: what is still needed of them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -12,26 +13,30 @@ class RecentTimes {
   /// Place of the first that is there.
   [[nodiscard]] std::uint32_t begin() const { return begin_; }
   [[nodiscard]] std::uint32_t end() const { return end_; }
-  [[nodiscard]] std::int64_t of(std::uint32_t place) const { return times_[place & mask()]; }
+  [[nodiscard]] std::int64_t of(std::uint32_t place) const { return times()[place & mask_]; }
   [[nodiscard]] std::int64_t front() const { return of(begin_); }
   void push(std::int64_t time) {
-    if (end_ - begin_ == times_.size()) grow();
-    times_[end_++ & mask()] = time;
+    if (end_ - begin_ > mask_) grow();
+    times()[end_++ & mask_] = time;
   }
   void pop() { ++begin_; }
 
  private:
-  [[nodiscard]] std::uint32_t mask() const { return static_cast<std::uint32_t>(times_.size()) - 1; }
+  [[nodiscard]] std::int64_t* times() { return more_.empty() ? few_.data() : more_.data(); }
+  [[nodiscard]] const std::int64_t* times() const { return more_.empty() ? few_.data() : more_.data(); }
   void grow() {
-    std::vector<std::int64_t> larger(times_.empty() ? 4 : 2 * times_.size());
-    for (std::uint32_t place = begin_; place != end_; ++place)
-      larger[place & (static_cast<std::uint32_t>(larger.size()) - 1)] = of(place);
-    times_ = std::move(larger);
+    const std::uint32_t mask = 2 * mask_ + 1;
+    std::vector<std::int64_t> larger(mask + std::size_t{1});
+    for (std::uint32_t place = begin_; place != end_; ++place) larger[place & mask] = of(place);
+    more_ = std::move(larger);
+    mask_ = mask;
   }
 
-  std::vector<std::int64_t> times_;  // a power of two of them
   std::uint32_t begin_ = 0;
   std::uint32_t end_ = 0;
+  std::uint32_t mask_ = 3;             // one less than there is room for: a power of two
+  std::array<std::int64_t, 4> few_{};  // a ring
+  std::vector<std::int64_t> more_;     // … of more
 };
 
 }  // namespace foreshard::sim

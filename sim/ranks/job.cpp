@@ -71,15 +71,19 @@ class JobSimulation {
     find_communicators();
     find_network(machine);
     job_.classes = rank_classes(request.ranks, groups_, request.fold, network_ ? &network_->shared_links() : nullptr);
+    for (const RankClasses::Class& about : job_.classes.classes)
+      group_of_.insert(group_of_.end(), about.group.begin(), about.group.end());
     if (network_) find_groups();
     if (request.short_ways)
       for (const HostProgram* program : request.programs) rates_.emplace_back(machine, program->table);
+    for (const HostProgram* program : request.programs) schedules_.emplace_back(*program, request.host_scale);
     keep_.resize(job_.classes.classes.size());
     for (const std::uint32_t rank : request.keep_meetings) keep_[job_.classes.of_rank[rank]] = true;
     for (std::size_t i = 0; i < job_.classes.classes.size(); ++i) {
       const RankTraits& traits = request.ranks[job_.classes.classes[i].first];
-      ranks_.emplace_back(machine, *request.programs[traits.program], traits, request.host_scale, request.jitter,
-                          request.short_ways ? &rates_[traits.program] : nullptr, job_.paced);
+      ranks_.emplace_back(machine, *request.programs[traits.program], schedules_[traits.program], traits,
+                          request.host_scale, request.jitter, request.short_ways ? &rates_[traits.program] : nullptr,
+                          job_.paced);
     }
     rounds_.resize(job_.classes.groups.size());
     pending_.resize(ranks_.size());
@@ -234,15 +238,25 @@ class JobSimulation {
     constexpr std::size_t kBatch = 64;  // ranks: some milliseconds, beside which starting threads is nothing
     std::vector<std::uint32_t> now;
     now.swap(runnable_);
+    told_.resize(now.size());
     const auto run = [&](std::size_t batch) {
-      for (std::size_t i = batch * kBatch; i < std::min(now.size(), (batch + 1) * kBatch); ++i) {
+      const std::size_t end = std::min(now.size(), (batch + 1) * kBatch);
+      for (std::size_t i = batch * kBatch; i < end; ++i) {
+        if (i + 2 < end) ranks_[now[i + 2]].prefetch();
+        if (i + 1 < end) ranks_[now[i + 1]].prefetch_times();
+        Rank& rank = ranks_[now[i]];
         give_answer(now[i]);
-        ranks_[now[i]].run();
+        rank.run();
+        told_[i] = rank.engine().take_meeting();
       }
     };
     const std::size_t batches = (now.size() + kBatch - 1) / kBatch;
     for_each(batches, batches > 1 ? request_.threads : 1, run);
-    for (const std::uint32_t rank : now) take_meetings(rank);
+    for (std::size_t i = 0; i < now.size(); ++i)
+      if (told_[i])
+        take_meeting(now[i], *told_[i]);
+      else
+        take_meetings(now[i]);
   }
 
   void check() const {
@@ -255,7 +269,7 @@ class JobSimulation {
   }
 
   [[nodiscard]] std::uint32_t group_of(std::uint32_t rank, CommunicatorId communicator) const {
-    return job_.classes.classes[rank].group[communicator.value];
+    return group_of_[rank * groups_.size() + communicator.value];
   }
 
   [[nodiscard]] static std::size_t place_of(std::uint32_t rank, const std::vector<std::uint32_t>& classes) {
@@ -264,11 +278,20 @@ class JobSimulation {
   }
 
   void take_meetings(std::uint32_t rank) {
-    meetings_ = ranks_[rank].engine().meetings();
+    const std::span<const Meeting> meetings = ranks_[rank].engine().meetings();
+    meetings_.assign(meetings.begin(), meetings.end());
     ranks_[rank].engine().clear_meetings();
     pending_[rank] += static_cast<std::uint32_t>(meetings_.size());
-    for (const Meeting& meeting : meetings_)
-      meeting.kind == Meeting::Kind::arrived ? arrive(rank, meeting) : end(rank, meeting);
+    for (const Meeting& meeting : meetings_) take(rank, meeting);
+  }
+
+  void take_meeting(std::uint32_t rank, const Meeting& meeting) {
+    ++pending_[rank];
+    take(rank, meeting);
+  }
+
+  void take(std::uint32_t rank, const Meeting& meeting) {
+    meeting.kind == Meeting::Kind::arrived ? arrive(rank, meeting) : end(rank, meeting);
   }
 
   std::vector<MeetingTimes>& meetings_of(std::uint32_t rank, const Meeting& meeting) {
@@ -398,14 +421,17 @@ class JobSimulation {
   Job job_;
   std::vector<JobGroups> groups_;               // by communicator, of both jobs where there is one beside
   std::deque<RateTable> rates_;                 // by program
+  std::deque<HostSchedule> schedules_;          // by program
   std::deque<Rank> ranks_;                      // by class
+  std::vector<std::uint32_t> group_of_;         // by class and communicator: its group of classes
   std::vector<Round> rounds_;                   // by group of classes
   std::vector<bool> keep_;                      // by class: its meetings are wanted
   std::vector<std::uint32_t> pending_;          // by class: meetings without an answer
   std::vector<std::optional<Answer>> answers_;  // by class: not yet given
   std::vector<std::uint32_t> runnable_;
-  std::vector<Meeting> meetings_;                    // scratch of take_meetings
-  std::optional<JobNetwork> network_;                // where groups meet
+  std::vector<Meeting> meetings_;             // scratch of take_meetings
+  std::vector<std::optional<Meeting>> told_;  // scratch of run_all: by rank that ran its one meeting, if it is one
+  std::optional<JobNetwork> network_;         // where groups meet
   std::vector<std::vector<std::uint32_t>> members_;  // by group of classes: the lowest ranks of its groups
   std::optional<Nanoseconds> rates_change_at_;
   std::vector<std::uint32_t> touched_;  // ranks whose next instant may have changed

@@ -5,25 +5,25 @@
 namespace foreshard::sim {
 namespace {
 
-/// How many actions it does before it dies: those up to the last compute op of the step before.
-std::size_t end_of_life(const HostProgram& program, std::uint32_t dead_from) {
-  if (dead_from == 0) return 0;
-  if (dead_from > program.step_ends.size()) return program.actions.size();
-  std::uint32_t to_issue = program.step_ends[dead_from - 1].value + 1;
-  std::size_t end = 0;
-  while (to_issue > 0)
-    if (program.actions[end++].kind == HostProgram::Action::Kind::issue) --to_issue;
-  return end;
-}
+using Kind = HostProgram::Action::Kind;
+
+/// How many unfinished ops a host leaves behind it while it goes ahead: more than launch queues hold, and little
+/// memory.
+constexpr std::size_t kMaxAhead = 4096;
 
 }  // namespace
 
-Rank::Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale,
-           const Jitter& jitter, RateTable* rates, bool paced)
+Rank::Rank(const MachineProfile& machine, const HostProgram& program, const HostSchedule& schedule,
+           const RankTraits& traits, double host_scale, const Jitter& jitter, RateTable* rates, bool paced)
     : machine_(machine),
       program_(program),
+      acts_(schedule.acts()),
       host_scale_(host_scale * traits.host),
+      own_host_(traits.host != 1 || jitter.host.deviation > 0 || rates == nullptr),
       host_draws_{jitter.host, mixed(traits.draws, static_cast<std::uint64_t>(DrawsFor::host_work))},
+      host_now_{traits.begin},
+      most_ahead_(rates != nullptr ? kMaxAhead : 0),
+      end_(schedule.acts_before(traits.dead_from)),
       engine_(machine, program.table,
               {.keep_timings = false,
                .joint = true,
@@ -31,82 +31,82 @@ Rank::Rank(const MachineProfile& machine, const HostProgram& program, const Rank
                .kernel_draws = {jitter.kernels, mixed(traits.draws, static_cast<std::uint64_t>(DrawsFor::kernels))},
                .rates = rates,
                .short_ways = rates != nullptr,
-               .paced = paced}),
-      host_now_{traits.begin},
-      end_(end_of_life(program, traits.dead_from)) {}
+               .paced = paced}) {}
 
-HostStop Rank::host_stop() const {
-  switch (blocked_) {
-    case Blocked::queue:
-      return HostStop::launch_queue;
-    case Blocked::event:
-      return HostStop::event;
-    case Blocked::all:
-      return HostStop::all;
-    case Blocked::no:
-      break;
-  }
-  return end_ < program_.actions.size() ? HostStop::dead : HostStop::program_end;
+void Rank::prefetch() const {
+  const auto* const end = static_cast<const char*>(engine_.end_of_state());
+  constexpr std::ptrdiff_t kLine = 64;
+  for (const auto* at = reinterpret_cast<const char*>(this); at < end; at += kLine) __builtin_prefetch(at, 1);
 }
 
-[[gnu::always_inline]] inline bool Rank::still_blocked() const {
-  switch (blocked_) {
-    case Blocked::queue:
-      return engine_.unfinished(program_.table.op(OpId{issued_}).stream) >= machine_.launch_queue;
-    case Blocked::event:
-      return !engine_.complete(EventId{program_.actions[action_].event});
-    case Blocked::all:
+HostStop Rank::host_stop() const {
+  if (!blocked_) return end_ < acts_.size() ? HostStop::dead : HostStop::program_end;
+  switch (acts_[act_].kind) {
+    case Kind::wait_event:
+      return HostStop::event;
+    case Kind::wait_all:
+      return HostStop::all;
+    case Kind::issue:
+    case Kind::work:
+      break;
+  }
+  return HostStop::launch_queue;
+}
+
+[[gnu::always_inline]] inline bool Rank::is_held_up(const Act& act) const {
+  switch (act.kind) {
+    case Kind::issue:
+      return !act.of_graph && machine_.launch_queue > 0 && engine_.unfinished(act.stream) >= machine_.launch_queue;
+    case Kind::wait_event:
+      return !engine_.complete(EventId{act.event});
+    case Kind::wait_all:
       return engine_.unfinished() > 0;
-    case Blocked::no:
+    case Kind::work:
       break;
   }
   return false;
 }
 
-/// What blocked the host is over: it goes on when the GPU came to it, or where it was if that is later.
-[[gnu::always_inline]] inline void Rank::go_on() {
-  const Blocked why = blocked_;
-  blocked_ = Blocked::no;
-  if (why != Blocked::queue) ++action_;
-  if (engine_.now() <= host_now_) return;
-  host_now_ = engine_.now();
-  if (why != Blocked::queue) host_now_ += machine_.latencies.synchronize;
+/// The work before the present act, of a host that is like no other.
+std::int64_t Rank::own_work() const {
+  std::int64_t out = 0;
+  for (std::size_t i = act_ == 0 ? 0 : acts_[act_ - 1].action + 1; i < acts_[act_].action; ++i) {
+    const Nanoseconds piece{program_.actions[i].ns};
+    double factor = host_scale_;
+    if (host_draws_.any() && piece.count > 0) factor *= host_draws_.factor(i);
+    out += factor == 1 ? piece.count : piece.scaled(factor).count;
+  }
+  return out;
+}
+
+[[gnu::always_inline]] inline void Rank::do_act(const Act& act) {
+  if (act.kind == Kind::issue) {
+    engine_.issue(host_now_);
+    ++issued_;
+  }
+  ++act_;
 }
 
 [[gnu::always_inline]] inline void Rank::act() {
-  using Kind = HostProgram::Action::Kind;
-  const HostProgram::Action& action = program_.actions[action_];
-  switch (action.kind) {
-    case Kind::work: {  // all of it that lies before the GPU's next instant: nothing else happens meanwhile
-      const HostProgram::Action* const actions = program_.actions.data();
-      const Nanoseconds until = engine_.next();
-      do {
-        const std::int64_t ns = actions[action_].ns;
-        double factor = host_scale_;
-        if (host_draws_.any() && ns > 0) factor *= host_draws_.factor(action_);
-        host_now_ += factor == 1 ? Nanoseconds{ns} : Nanoseconds{ns}.scaled(factor);
-        ++action_;
-      } while (action_ < end_ && actions[action_].kind == Kind::work && host_now_ < until);
-      return;
-    }
-    case Kind::issue:
-      if (machine_.launch_queue > 0 && !program_.table.op(OpId{issued_}).of_graph) {
-        blocked_ = Blocked::queue;
-        if (still_blocked()) return;
-        blocked_ = Blocked::no;
-      }
-      engine_.issue(host_now_);
-      ++issued_;
-      ++action_;
-      return;
-    case Kind::wait_event:
-      blocked_ = Blocked::event;
-      break;
-    case Kind::wait_all:
-      blocked_ = Blocked::all;
-      break;
+  const Act& act = acts_[act_];
+  host_now_ += Nanoseconds{own_host_ ? own_work() : act.work};
+  blocked_ = is_held_up(act);
+  if (!blocked_) do_act(act);
+}
+
+/// What blocked the host is over.
+[[gnu::always_inline]] inline void Rank::go_on() {
+  const Act& act = acts_[act_];
+  blocked_ = false;
+  if (engine_.now() > host_now_) {
+    host_now_ = engine_.now();
+    if (act.kind != Kind::issue) host_now_ += machine_.latencies.synchronize;
   }
-  if (!still_blocked()) go_on();
+  do_act(act);
+}
+
+[[gnu::always_inline]] inline void Rank::go_ahead() {
+  while (can_act() && (engine_.unfinished() < most_ahead_ || host_now_ < engine_.next())) act();
 }
 
 Nanoseconds Rank::next() const {
@@ -114,28 +114,29 @@ Nanoseconds Rank::next() const {
   return engine_.next();
 }
 
-void Rank::step(Nanoseconds until) {
-  if (can_act() && host_now_ < engine_.next()) {
-    act();
-    return;
-  }
+/// The GPU's next instant.
+[[gnu::always_inline]] inline void Rank::advance(Nanoseconds until) {
   if (!engine_.advance_once(can_act() ? std::min(host_now_, until) : until)) return;
   while (step_ends_.size() < program_.step_ends.size() && engine_.ended(program_.step_ends[step_ends_.size()])) {
     step_ends_.push_back(engine_.now());
     idle_for_ranks_.push_back(engine_.idle_for_ranks());
   }
-  if (blocked_ != Blocked::no && !still_blocked()) go_on();
+  if (blocked_ && !is_held_up(acts_[act_])) go_on();
 }
 
-void Rank::run() {
-  while (engine_.meetings().empty() && next() != kNever) {
-    while (can_act() && host_now_ < engine_.next()) act();
-    step();
-  }
+void Rank::step(Nanoseconds until) {
+  if (can_act() && host_now_ < engine_.next())
+    go_ahead();
+  else
+    advance(until);
 }
 
 void Rank::run_before(Nanoseconds until) {
-  while (engine_.meetings().empty() && next() < until) step(until);
+  while (engine_.meetings().empty()) {
+    go_ahead();
+    if (engine_.next() >= until) return;
+    advance(until);
+  }
 }
 
 }  // namespace foreshard::sim

@@ -2,13 +2,16 @@
 //
 // Who: sim/ranks/job.cpp runs each as far as it can go alone. What the host does is what SimDevice does with the same
 // calls; the difference is that here time goes on event by event, so that collectives can wait for other ranks.
+//
+// The host goes ahead of the GPU's present instant as far as it can: nothing but what blocks it depends on that. What
+// blocked it is over when the GPU came to it, or when the host did if that is later.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "sim/engine/engine.hpp"
-#include "sim/ranks/host_program.hpp"
+#include "sim/ranks/host_schedule.hpp"
 #include "sim/ranks/jitter.hpp"
 #include "sim/ranks/rank_traits.hpp"
 
@@ -25,14 +28,14 @@ enum class HostStop : std::uint8_t {
 
 class Rank {
  public:
-  /// All references must outlive it. `host_scale`: of the job; the rank's own factor comes on top. Of `jitter` what is
-  /// drawn for ops and host work. The launch queue is the machine's. `rates`: of the program's table; null: no short
-  /// ways (EngineOptions::short_ways). `paced`: EngineOptions'.
-  Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale,
-       const Jitter& jitter, RateTable* rates, bool paced = false);
+  /// All references must outlive it; `schedule` is of `program`. `host_scale`: of the job; the rank's own factor comes
+  /// on top. Of `jitter` what is drawn for ops and host work. The launch queue is the machine's. `rates`: of the
+  /// program's table; null: no short ways (EngineOptions::short_ways). `paced`: EngineOptions'.
+  Rank(const MachineProfile& machine, const HostProgram& program, const HostSchedule& schedule,
+       const RankTraits& traits, double host_scale, const Jitter& jitter, RateTable* rates, bool paced = false);
 
   /// Goes on until a collective has something to tell (engine().meetings()), or nothing is left to do.
-  void run();
+  void run() { run_before(kNever); }
   /// Goes on with what comes before `until`, to the first meeting at most.
   void run_before(Nanoseconds until);
   /// The next thing, and of what follows only what lies before `until`.
@@ -40,10 +43,14 @@ class Rank {
   /// When step() would do something; kNever where it never will unless a collective goes on.
   [[nodiscard]] Nanoseconds next() const;
   /// Done with its program; of one that dies with what it lives to do.
-  [[nodiscard]] bool finished() const { return action_ == end_ && engine_.unfinished() == 0; }
+  [[nodiscard]] bool finished() const { return act_ == end_ && engine_.unfinished() == 0; }
   [[nodiscard]] HostStop host_stop() const;
   /// Ops its host has issued: the program's first.
   [[nodiscard]] std::uint32_t issued() const { return issued_; }
+
+  /// Begins to bring what run() needs into the cache: first the rank itself, and once that is there the rest.
+  void prefetch() const;
+  void prefetch_times() const { engine_.prefetch_times(); }
 
   [[nodiscard]] Engine& engine() { return engine_; }
   [[nodiscard]] const Engine& engine() const { return engine_; }
@@ -53,25 +60,32 @@ class Rank {
   [[nodiscard]] const std::vector<Nanoseconds>& idle_for_ranks() const { return idle_for_ranks_; }
 
  private:
-  enum class Blocked : std::uint8_t { no = 0, queue = 1, event = 2, all = 3 };
+  using Act = HostSchedule::Act;
 
+  void go_ahead();
   void act();
   void go_on();
-  [[nodiscard]] bool still_blocked() const;
-  [[nodiscard]] bool can_act() const { return blocked_ == Blocked::no && action_ < end_; }
+  void do_act(const Act& act);
+  void advance(Nanoseconds until);
+  [[nodiscard]] std::int64_t own_work() const;
+  [[nodiscard]] bool is_held_up(const Act& act) const;
+  [[nodiscard]] bool can_act() const { return !blocked_ && act_ < end_; }
 
   const MachineProfile& machine_;
   const HostProgram& program_;
+  const std::vector<Act>& acts_;
   double host_scale_;
-  Draws host_draws_;
-  Engine engine_;
-  Nanoseconds host_now_;
-  std::size_t action_ = 0;
-  std::size_t end_;  // actions it lives to do
+  bool own_host_;         // what its host's work takes is not the schedule's
+  bool blocked_ = false;  // in its present act, whose work is done
   std::uint32_t issued_ = 0;
-  Blocked blocked_ = Blocked::no;
+  Draws host_draws_;
+  Nanoseconds host_now_;
+  std::size_t most_ahead_;  // unfinished ops that a host leaves behind while it goes ahead
+  std::size_t act_ = 0;
+  std::size_t end_;  // acts it lives to do
   std::vector<Nanoseconds> step_ends_;
   std::vector<Nanoseconds> idle_for_ranks_;
+  Engine engine_;
 };
 
 }  // namespace foreshard::sim

@@ -43,8 +43,8 @@ struct Trial {
 [[nodiscard]] std::vector<Trial> simulate_trials(const MachineProfile& machine, const JobRequest& job,
                                                  const TrialSteps& steps, const TrialsRequest& request);
 
-/// How many trials of so many ranks are simulated at once: at most `threads`, and few enough that their engines, about
-/// 20 kB a rank, take no more than 2 GB.
+/// How many trials of so many ranks are simulated at once: at most `threads`, and few enough that their ranks, about
+/// 10 kB each, take no more than 1 GB.
 [[nodiscard]] unsigned trial_threads(std::uint32_t ranks, unsigned threads);
 
 }  // namespace foreshard::sim

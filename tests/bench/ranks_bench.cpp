@@ -4,6 +4,7 @@
 
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "sim/predict/simulate.hpp"
 #include "sim/ranks/trials.hpp"
 
@@ -52,18 +53,15 @@ void ranks(benchmark::State& state, bool unlike) {
 BENCHMARK_CAPTURE(ranks, alike, false)->Arg(8)->Arg(16384)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(ranks, unlike, true)->Arg(8)->Arg(512)->Unit(benchmark::kMillisecond);
 
-/// The ranks of docs/performance.md: a deep model, each GPU a little slower than the one before. `short_ways`: as
-/// JobRequest has it, so that one run says what they are worth.
-void deep(benchmark::State& state, bool short_ways) {
+/// The ranks of docs/performance.md: a deep model, each GPU a little slower than the one before.
+void deep(benchmark::State& state, JobRequest request) {
   Settings settings = settings_of(state);
   settings.batch = 1;
   settings.seq = 4096;
   settings.checkpoint = Checkpoint::blocks;
   const MachineProfile machine = *builtin_profile("h200");
   const HostProgram program = program_of(settings, machine, "llama3-405b");
-  JobRequest request;
   request.programs = {&program};
-  request.short_ways = short_ways;
   request.ranks.resize(static_cast<std::size_t>(state.range(0)));
   for (std::size_t i = 0; i < request.ranks.size(); ++i) request.ranks[i].kernels = 1 + 1e-5 * static_cast<double>(i);
   std::int64_t ops = 0;
@@ -73,8 +71,15 @@ void deep(benchmark::State& state, bool short_ways) {
   }
   state.SetItemsProcessed(ops);
 }
-BENCHMARK_CAPTURE(deep, short_ways, true)->Arg(128)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(deep, long_way, false)->Arg(128)->Unit(benchmark::kMillisecond);
+/// Both on one thread, so that one run says what the short ways are worth.
+BENCHMARK_CAPTURE(deep, short_ways, JobRequest{})->Arg(128)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(deep, long_way, JobRequest{.short_ways = false})->Arg(128)->Unit(benchmark::kMillisecond);
+/// As far as it is to reach, with all cores: two steps, of the three that a plan plays.
+BENCHMARK_CAPTURE(deep, reach, JobRequest{.threads = hardware_threads()})
+    ->Arg(16384)
+    ->Iterations(1)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 
 /// On one thread, each of two steps.
 void trials(benchmark::State& state) {

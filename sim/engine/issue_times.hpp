@@ -1,0 +1,79 @@
+// Issue times of one stream's ops that are not done, first to last: a queue that knows its first.
+//
+// A host runs a launch queue ahead of its GPU, a thousand ops and more; of each but the first only how much later than
+// the one before it was issued is kept, in 4 bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace foreshard::sim {
+
+class IssueTimes {
+ public:
+  /// Of a queue that is not empty.
+  [[nodiscard]] std::int64_t front() const { return front_; }
+  /// Not before the last one.
+  void push(std::int64_t time) {
+    if (count_ == later_.size()) grow();
+    if (count_ == 0)
+      front_ = time;
+    else
+      later_.data()[last_ = behind(last_)] = kept(time - back_);
+    back_ = time;
+    ++count_;
+  }
+  void pop() {
+    if (--count_ == 0) return;
+    first_ = behind(first_);
+    const std::uint32_t later = later_.data()[first_];
+    front_ += later != kFar ? later : take_far();
+  }
+  /// Into the cache: where times are taken off and where they are added.
+  void prefetch() const {
+    constexpr std::uint32_t kLine = 16;  // times
+    for (std::uint32_t i = 0; i < 4 * kLine && i < later_.size(); i += kLine) {
+      __builtin_prefetch(later_.data() + (first_ + i < later_.size() ? first_ + i : 0));
+      __builtin_prefetch(later_.data() + (last_ + i < later_.size() ? last_ + i : 0), 1);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kFar = UINT32_MAX;  // among far_: more than four seconds later
+
+  [[nodiscard]] std::uint32_t behind(std::uint32_t place) const { return place + 1 == later_.size() ? 0 : place + 1; }
+  [[nodiscard]] std::uint32_t kept(std::int64_t later) {
+    if (later < std::int64_t{kFar}) return static_cast<std::uint32_t>(later);
+    if (!far_) far_ = std::make_unique<Far>();
+    far_->later.push_back(later);
+    return kFar;
+  }
+  [[nodiscard]] std::int64_t take_far() {
+    const std::int64_t later = far_->later[far_->first++];
+    if (far_->first == far_->later.size()) far_.reset();
+    return later;
+  }
+  void grow() {
+    std::vector<std::uint32_t> larger(later_.empty() ? 16 : later_.size() + later_.size() / 2);
+    for (std::uint32_t i = 0, from = first_; i < count_; ++i, from = behind(from)) larger[i] = later_[from];
+    later_ = std::move(larger);
+    first_ = 0;
+    last_ = count_ == 0 ? 0 : count_ - 1;
+  }
+
+  struct Far {
+    std::vector<std::int64_t> later;  // in order
+    std::size_t first = 0;            // not yet taken
+  };
+
+  std::int64_t front_ = 0;
+  std::int64_t back_ = 0;
+  std::uint32_t count_ = 0;
+  std::uint32_t first_ = 0;  // where the front's would be
+  std::uint32_t last_ = 0;
+  std::vector<std::uint32_t> later_;  // a ring
+  std::unique_ptr<Far> far_;
+};
+
+}  // namespace foreshard::sim
