@@ -16,6 +16,14 @@ std::int64_t at_pace(std::int64_t remaining, std::int64_t pace) {
                                    static_cast<double>(std::max<std::int64_t>(1, pace)));
 }
 
+/// op_time() of no more than kLongestOp, as it rounds, without the C library's call: once for each kernel of each rank.
+[[gnu::always_inline]] inline std::int64_t scaled_work(std::int64_t work, double factor) {
+  const double ns = static_cast<double>(work >> kWorkShift) * factor;
+  if (!(ns > 0 && ns < static_cast<double>(kLongestOp.count))) return op_time(ns).count << kWorkShift;
+  const auto whole = static_cast<std::int64_t>(ns);
+  return (whole + (ns - static_cast<double>(whole) >= 0.5 ? 1 : 0)) << kWorkShift;
+}
+
 }  // namespace
 
 // always_inline: what process_compute() is made of. A rank passes through it twice an op, and the calls took as long as
