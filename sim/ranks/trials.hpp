@@ -44,7 +44,7 @@ struct Trial {
                                                  const TrialSteps& steps, const TrialsRequest& request);
 
 /// How many trials of so many ranks are simulated at once: at most `threads`, and few enough that their ranks, about
-/// 10 kB each, take no more than 1 GB.
+/// 12 kB each, take no more than 1.2 GB.
 [[nodiscard]] unsigned trial_threads(std::uint32_t ranks, unsigned threads);
 
 }  // namespace foreshard::sim
