@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/reports/link_report.hpp"
 #include "cli/terminal/output.hpp"
 #include "core/compare/run_totals.hpp"
 #include "core/explain_time/critical_path.hpp"
@@ -49,6 +50,7 @@ struct TimeReport {
   std::optional<CleanStep> clean = {};        ///< none: no profiler slowed the step
   std::optional<RemedySource> source = {};    ///< none: RUN is no store, which plan could take
   std::optional<RankPath> rank_path = {};     ///< of the step; none: one rank was recorded
+  std::optional<RunLinks> links = {};         ///< none: not asked for
 };
 
 /// The key "parts" of time_json() alone: a page has it of every step.

@@ -153,6 +153,7 @@ Result<int> explain_its_time(const ExplainOptions& options, const ExplainRequest
   wanted.json = options.json;
   wanted.picture = options.picture;
   wanted.force = options.force;
+  wanted.of_run = loaded.workload.get();
   if (options.no_remedies) {
     wanted.workload = nullptr;
     wanted.no_remedies = kNoRemedies;

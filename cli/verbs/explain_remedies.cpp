@@ -44,16 +44,6 @@ std::optional<Bytes> remedy_limit(const RemedyOptions& options, const Run& run, 
   return memory_limit_of(options.memory_limit, planned, options.machine, machine);
 }
 
-/// As `plan` takes it of the run's store: a plan's with its fabric.
-Result<sim::MachineProfile> remedy_machine(const std::string& asked, const Run& run) {
-  auto machine = machine_of(asked, run.info.machine);
-  const auto kept = run.results.find("fabric");
-  if (!machine || !asked.empty() || run.info.kind != RunKind::planned || kept == run.results.end()) return machine;
-  const nlohmann::json fabric = parse_json_text(kept->second);
-  if (fabric.is_string()) FORESHARD_TRY(set_fabric(fabric.get<std::string>(), machine->network));
-  return machine;
-}
-
 /// As `plan` makes it of the run's store: of a plan with its own settings.
 traces::Source source_of(std::shared_ptr<const Workload> workload, const Run& run) {
   traces::Source source;
@@ -85,9 +75,18 @@ bool ranks_differ(const Run& run) {
 
 }  // namespace
 
+Result<sim::MachineProfile> machine_of_run(const std::string& asked, const Run& run) {
+  auto machine = machine_of(asked, run.info.machine);
+  const auto kept = run.results.find("fabric");
+  if (!machine || !asked.empty() || run.info.kind != RunKind::planned || kept == run.results.end()) return machine;
+  const nlohmann::json fabric = parse_json_text(kept->second);
+  if (fabric.is_string()) FORESHARD_TRY(set_fabric(fabric.get<std::string>(), machine->network));
+  return machine;
+}
+
 Result<sim::Prediction> plan_where_recorded(const Workload& workload, const RemedyOptions& options, const Run& run) {
   const auto plan_on = [&](const std::string& name) -> Result<sim::Prediction> {
-    const auto machine = remedy_machine(name, run);
+    const auto machine = machine_of_run(name, run);
     FORESHARD_TRY(machine);
     return sim::predict(workload, *machine, {run.settings, remedy_limit(options, run, *machine), 4});
   };
@@ -103,7 +102,7 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
     return {};
   }
   const std::string& of_run = report.run.info.machine;
-  const auto machine = remedy_machine(options.machine, report.run);
+  const auto machine = machine_of_run(options.machine, report.run);
   FORESHARD_TRY(machine);
   report.machine = machine->name;
   report.machine_note =
@@ -130,7 +129,7 @@ Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const R
     return {};
   }
   const std::string& of_run = report.run.info.machine;
-  const auto machine = remedy_machine(options.machine, report.run);
+  const auto machine = machine_of_run(options.machine, report.run);
   FORESHARD_TRY(machine);
   report.machine = machine->name;
   report.machine_note =

@@ -21,6 +21,9 @@ struct RemedyOptions {
   bool from_store = true;             ///< RUN is a store, which commands of `plan` can name
 };
 
+/// As `plan` takes it of the run's store: a plan's with its fabric. `asked`: RemedyOptions::machine.
+[[nodiscard]] Result<sim::MachineProfile> machine_of_run(const std::string& asked, const Run& run);
+
 /// The run's own settings on the machine that it was recorded on: the one that is asked for, where that is of its GPU,
 /// else the run's own. `workload`: the run's.
 [[nodiscard]] Result<sim::Prediction> plan_where_recorded(const Workload& workload, const RemedyOptions& options,

@@ -7,6 +7,7 @@
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_report.hpp"
+#include "cli/verbs/run_links.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "viz/svg/time_path.hpp"
 
@@ -22,6 +23,9 @@ Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
   report.rank_path = rank_path(wanted.run, time->step);
   report.fingerprint = fingerprint_of(wanted.run);
   report.no_remedies = wanted.no_remedies;
+  auto links = links_of(wanted.run, wanted.of_run, wanted.remedies.machine);
+  FORESHARD_TRY(links);
+  report.links = std::move(*links);
   add_clean_step(wanted.workload.get(), wanted.remedies, report);
   if (wanted.workload) FORESHARD_TRY(add_time_remedies(wanted.workload, wanted.remedies, console, report));
   if (!wanted.picture.empty()) {

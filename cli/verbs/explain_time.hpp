@@ -23,8 +23,9 @@ struct ExplainedTime {
   RemedyOptions remedies;
   bool detail = false;
   bool json = false;
-  std::string picture = {};  ///< also as SVG into this file; empty: no picture
-  bool force = false;        ///< even where it exists
+  std::string picture = {};          ///< also as SVG into this file; empty: no picture
+  bool force = false;                ///< even where it exists
+  const Workload* of_run = nullptr;  ///< the run's, remedies or not; null: it has none
 };
 
 /// Writes the report.

@@ -9,6 +9,7 @@
 #include "cli/reports/straggler_report.hpp"
 #include "cli/reports/time_report.hpp"
 #include "cli/verbs/explain_remedies.hpp"
+#include "cli/verbs/run_links.hpp"
 #include "core/base/json_io.hpp"
 #include "core/compare/run_totals.hpp"
 #include "core/explain/explanation.hpp"
@@ -19,6 +20,7 @@
 #include "viz/pack/page.hpp"
 #include "viz/scene/caption.hpp"
 #include "viz/scene/cause_colours.hpp"
+#include "viz/scene/palette.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -59,8 +61,8 @@ Json explanation_json(const Run& run, const std::string& name, const ExtraOption
   return explain_json(report, kNoSeries);
 }
 
-/// What `explain --time --json` says of the step that a report is of, or of the one asked for; and under "other_steps"
-/// the parts of the others. Null where the run recorded no device ops.
+/// What `explain --time --json` says of the step that a report is of, or of the one asked for; under "other_steps" the
+/// parts of the others, and the links' load of the whole run. Null where the run recorded no device ops.
 Json time_explanation_json(const Run& run, const std::string& name, const ExtraOptions& options, Console& console) {
   const TimeExplainer explainer(run);
   const auto time = explainer.explain(options.step);
@@ -79,6 +81,10 @@ Json time_explanation_json(const Run& run, const std::string& name, const ExtraO
   }
   add_clean_step(planned.get(), {options.machine.value_or(""), {}}, report);
   Json json = time_json(report);
+  if (const auto links = links_of(run, options.machine.value_or(""))) {
+    json["links"] = links_json(*links, *time, true);
+    json["links"]["colour"] = viz::kLinkColour;
+  }
   json["colours"] = Json::object();
   for (const IdleCause cause : kEnumValues<IdleCause>)
     json["colours"][std::string(foreshard::name(cause))] = viz::cause_colour(cause);

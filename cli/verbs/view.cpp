@@ -14,6 +14,7 @@
 #include "cli/reports/run_answer.hpp"
 #include "cli/terminal/child_process.hpp"
 #include "cli/verbs/page_output.hpp"
+#include "cli/verbs/run_links.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
 #include "sim/machine/profile.hpp"
@@ -87,11 +88,16 @@ Result<std::string> draw(const Run& run, const ViewOptions& options) {
   FORESHARD_TRY(timeline);
   if (options.picture == "ranks") return viz::draw_rank_map(run, {timeline->window, timeline->width, timeline->theme});
   timeline->limit = run_answer(run).capacity;
+  auto links = links_of(run, options.machine);
+  FORESHARD_TRY(links);
+  timeline->links = std::move(links->loads);
   return viz::draw_timeline(run, *timeline);
 }
 
 /// What the heat map of ranks has no use for.
 Result<void> check_picture(const ViewOptions& options) {
+  if (options.picture == "ranks" && !options.machine.empty())
+    return fail(ErrorKind::usage, "a picture of ranks shows no links", "--machine", "leave it out");
   if (options.picture != "ranks" || (!options.height && options.by == "category")) return {};
   return fail(ErrorKind::usage,
               options.height ? "a picture of ranks is as high as its rows" : "a picture of ranks shows no memory",
@@ -128,9 +134,8 @@ Result<int> view(ViewOptions& options, Console& console) {
   const auto format = format_of(options.output);
   FORESHARD_TRY(format);
   if (*format == "html") return view_page(options, console);
-  if (options.no_remedies || !options.machine.empty())
-    return fail(ErrorKind::usage, "a picture has no remedies", options.no_remedies ? kNoRemedies : "--machine",
-                "leave it out, or write x.html");
+  if (options.no_remedies)
+    return fail(ErrorKind::usage, "a picture has no remedies", kNoRemedies, "leave it out, or write x.html");
   FORESHARD_TRY(timeline_options(options));
   FORESHARD_TRY(check_picture(options));
   FORESHARD_TRY(may_write(options.output, options.force));
@@ -172,8 +177,9 @@ Action add_view(OptionSet& set) {
                  "of a picture: memory and lanes of one rank, or what every rank does over time; default: timeline")
       .one_of({"timeline", "ranks"})
       .type_name("timeline|ranks");
-  set.add_option("--machine", options->machine,
-                 "of a page: profile that remedies are simulated on; default: the run's, or h200")
+  set.add_option(
+         "--machine", options->machine,
+         "profile that the links' rates are of, and remedies of a page simulated on; default: the run's, or h200")
       .type_name("NAME|FILE")
       .suggest(sim::builtin_profile_names());
   set.add_flag(kNoRemedies, options->no_remedies, "of a page: explain memory, but simulate no remedies");

@@ -24,6 +24,15 @@ CommunicatorOptions replicate_group(const Settings& settings) {
           settings.nodes};
 }
 
+CommunicatorOptions post_forward_group(const Settings& settings, std::uint32_t ranks) {
+  return {"post-forward",
+          ranks,
+          std::min(ranks, outer_ranks_per_node(settings)),
+          {},
+          node_stride(settings, settings.tensor_parallel),
+          settings.nodes};
+}
+
 std::uint32_t node_stride(const Settings& settings, std::uint32_t rank_stride) {
   return std::max(1U, rank_stride / settings.gpus);
 }

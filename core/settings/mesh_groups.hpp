@@ -17,6 +17,9 @@ namespace foreshard {
 /// The mesh's replicate dimension (HSDP). Without members.
 [[nodiscard]] CommunicatorOptions replicate_group(const Settings& settings);
 
+/// The `ranks` ranks that keep a unit together after forward (an int reshard_after_forward). Without members.
+[[nodiscard]] CommunicatorOptions post_forward_group(const Settings& settings, std::uint32_t ranks);
+
 /// Nodes between neighbours of a group whose global ranks are `rank_stride` apart, at least 1.
 [[nodiscard]] std::uint32_t node_stride(const Settings& settings, std::uint32_t rank_stride);
 

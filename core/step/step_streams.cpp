@@ -7,6 +7,7 @@
 
 #include "core/fsdp/recorded_streams.hpp"
 #include "core/settings/mesh_groups.hpp"
+#include "core/workload/program_group.hpp"
 
 namespace foreshard {
 
@@ -71,9 +72,7 @@ CommunicatorId StepStreams::process_group(std::uint32_t index) {
   if (!own.valid()) {
     const ProcessGroup group = on_mesh(workload_.process_groups[index], workload_.settings, settings_);
     if (group.of_shards && group.ranks == settings_.shard_ranks()) return own = shard_;
-    CommunicatorOptions options{
-        group.name,     group.ranks, group.ranks_per_node(settings_.gpus), {}, node_stride(settings_, group.stride),
-        settings_.nodes};
+    CommunicatorOptions options = program_group(group, settings_);
     const std::uint32_t first = mesh_.rank() - mesh_.rank() / group.stride % group.ranks * group.stride;
     for (std::uint32_t i = 0; i < group.ranks; ++i) options.members.push_back(first + i * group.stride);
     own = device_.create_communicator(options);
@@ -87,10 +86,10 @@ CommunicatorId StepStreams::communicator(CommunicatorRole role, UnitId unit) {
   if (role == CommunicatorRole::replicate) return replicate_;
   CommunicatorId& own = post_forward_[unit.value];
   if (!own.valid()) {
-    const std::uint32_t ranks = mesh_.ranks(role, unit);
-    own = device_.create_communicator({fmt::format("post-forward {}", workload_.units[unit.value].name), ranks,
-                                       std::min(ranks, outer_ranks_per_node(settings_)), mesh_.members(role, unit),
-                                       node_stride(settings_, settings_.tensor_parallel), settings_.nodes});
+    CommunicatorOptions options = post_forward_group(settings_, mesh_.ranks(role, unit));
+    options.name += ' ' + workload_.units[unit.value].name;
+    options.members = mesh_.members(role, unit);
+    own = device_.create_communicator(options);
   }
   return own;
 }

@@ -146,6 +146,26 @@ std::map<std::uint32_t, std::vector<RingHopRate>> ring_hop_rates(const MachinePr
   return out;
 }
 
+std::vector<UplinkLoad> uplink_loads(const MachineProfile& machine, const Group& group, NodePattern pattern) {
+  if (group.one_node()) return {};
+  const std::vector<Placement> groups = side_by_side(group);
+  const std::uint32_t ranks = node_ranks(machine, group);
+  const std::uint32_t first = group.first_rank.value_or(0);
+  const std::uint32_t nodes = std::max({static_cast<std::uint32_t>(group.all_nodes), first / ranks + 1,
+                                        groups.back().node(groups.back().count - 1) + 1});
+  const Fabric fabric(machine.network, machine.links.gpus, nodes, first % ranks);
+  std::vector<double> load(fabric.links().size());
+  for (const Placement& one : groups)
+    for (const LinkShare& share : traffic(fabric, one, pattern).shares) load[share.link] += share.share;
+  std::vector<UplinkLoad> out;
+  for (const std::vector<std::uint32_t>& level : fabric.above(first / ranks)) {
+    const std::uint32_t most = *std::max_element(level.begin(), level.end(),
+                                                 [&](std::uint32_t a, std::uint32_t b) { return load[a] < load[b]; });
+    out.push_back({fabric.links()[most], load[most]});
+  }
+  return out;
+}
+
 double link_slowdown(const MachineProfile& machine, const CollectiveRequest& request) {
   double slowdown = 1;
   if (request.ranks_per_node < 2) return slowdown;  // nothing of it goes over NVLink

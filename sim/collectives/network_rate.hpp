@@ -45,6 +45,16 @@ struct RingHopRate {
 [[nodiscard]] std::map<std::uint32_t, std::vector<RingHopRate>> ring_hop_rates(const MachineProfile& machine,
                                                                                const Group& group, std::uint32_t rail);
 
+/// What the group's collective, and those of the groups beside it, put on a link above the adapters.
+struct UplinkLoad {
+  Link link;
+  double share = 0;  ///< of what a GPU of the group sends to other nodes: 2: twice as many bytes go over the link
+};
+/// Of the links out of the switches above the group's first member, by level (Fabric::above()), and of a level's links
+/// the one that most goes over; on its first member's rail. Empty: on one node, or nothing blocks above the adapters.
+[[nodiscard]] std::vector<UplinkLoad> uplink_loads(const MachineProfile& machine, const Group& group,
+                                                   NodePattern pattern);
+
 /// GPUs of a node that the run uses.
 [[nodiscard]] std::uint32_t node_ranks(const MachineProfile& machine, const Group& group);
 

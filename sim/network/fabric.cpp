@@ -62,4 +62,16 @@ std::uint32_t Fabric::route(std::uint32_t a, std::uint32_t b, std::vector<std::u
   return left;
 }
 
+std::vector<std::vector<std::uint32_t>> Fabric::above(std::uint32_t node) const {
+  std::vector<std::vector<std::uint32_t>> out;
+  if (group_nodes_ > 0 && groups_ > 1) {
+    const std::uint32_t from = node / group_nodes_;
+    out.emplace_back();
+    for (std::uint32_t to = 0; to < groups_; ++to)
+      if (to != from) out.back().push_back(first_global_ + from * groups_ + to);
+  }
+  for (const Level& level : levels_) out.push_back({level.first_link + 2 * (node / level.below)});
+  return out;
+}
+
 }  // namespace foreshard::sim

@@ -39,6 +39,9 @@ class Fabric {
   [[nodiscard]] std::uint32_t adapter_in(std::uint32_t node) const { return nodes_ + node; }
   /// The switches above the adapters on the way from `a` to `b`, appended to `way`; how many levels it leaves.
   std::uint32_t route(std::uint32_t a, std::uint32_t b, std::vector<std::uint32_t>& way) const;
+  /// The links out of the switches above `node`, by level from its leaf up: of a tree one a level, of a dragonfly those
+  /// of its group to all others, as one level. Empty: no switch is left.
+  [[nodiscard]] std::vector<std::vector<std::uint32_t>> above(std::uint32_t node) const;
 
  private:
   /// Switches that each have `below` consecutive nodes under them.

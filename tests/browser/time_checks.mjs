@@ -41,6 +41,48 @@ export async function timeChecks({ check, open, settle, view, layout, shot, page
     }
   });
 
+  await check('lanes of links carry what explain --time says', async () => {
+    for (const name of ['plan', 'l1b_implicit']) {
+      const { page, close } = await open(name);
+      await page.locator('.time .links').waitFor();
+      await settle(page);
+      const of = JSON.parse(execFileSync(process.env.FORESHARD, ['explain', `${pages}/${name}.db`, '--time', '--no-remedies', '--json', '--quiet'], { encoding: 'utf8', maxBuffer: 2 ** 28, stdio: ['ignore', 'pipe', 'ignore'] }));
+      const [nvlink] = of.links.links;
+      const shown = await page.evaluate(() => window.foreshard.runs[0].time.links.links.map(({ load, ...rest }) => rest));
+      assert.deepEqual(shown, of.links.links.map(({ load, ...rest }) => rest), 'page and explain --time --json');
+      // The lane's area over the step is the step's bytes.
+      const drawn = await page.evaluate(([begin, end]) => {
+        const { scene, runs: [run] } = window.foreshard;
+        const origin = run.meta.origin.lanes;
+        let bytes = 0, best = [0, 0, 0];
+        run.links[0].each(begin - origin, end - origin, (from, to, rate) => {
+          bytes += (Math.min(to, end - origin) - Math.max(from, begin - origin)) * rate;
+          if (from >= begin - origin && to - from > best[1] - best[0]) best = [from, to, rate];
+        });
+        const row = scene.layout.rows.findIndex((one) => one.kind === 'link');
+        return { bytes, rate: best[2], row, x: scene.layout.frame.x((best[0] + best[1]) / 2), title: scene.layout.rows[row].title };
+      }, [of.begin_ns, of.end_ns]);
+      assert.ok(Math.abs(drawn.bytes / nvlink.bytes - 1) < 1e-6, `${drawn.bytes} of ${nvlink.bytes}`);
+      assert.equal(drawn.title, `NVLink (${nvlink.most_gb_s.toFixed(0)} GB/s)`);
+      await page.evaluate((row) => { const { scene: { layout: { rows, lanes } }, view } = window.foreshard; view.scroll = Math.max(0, Math.min(row * 19 - 60, rows.length * 19 - lanes.height)); window.foreshard.redraw(); }, drawn.row);
+      await settle(page);
+      const y = await page.evaluate((row) => { const { scene } = window.foreshard; return scene.layout.lanes.y + (row + 0.5) * 19 - scene.view.scroll; }, drawn.row);
+      const { stage } = await layout(page);
+      await page.mouse.move(stage.x + drawn.x, stage.y + y);
+      assert.match(await page.locator('.tooltip').innerText(), new RegExp(`NVLink[^]*carries[^]*${drawn.rate.toFixed(1)} GB/s`));
+      for (const width of [900, 1280, 1600]) {
+        await page.setViewportSize({ width, height: 900 });
+        for (const theme of ['light', 'dark']) {
+          await settle(page);
+          assert.ok(await page.evaluate(() => { const panel = document.querySelector('.panel'); return panel.scrollWidth <= panel.clientWidth + 1; }), `nothing of the panel is clipped at ${width}`);
+          await shot(page, `${name}-links-${width}-${theme}`);
+          await page.keyboard.press('t');
+        }
+      }
+      await close();
+    }
+  });
+
   await check('the heat map of ranks', async () => {
     const { page, close } = await open('ranks');
     const box = () => page.evaluate(() => {

@@ -60,6 +60,9 @@ struct Ink {
 inline constexpr std::string_view kRestColour = "#bdbdbd";
 inline constexpr std::string_view kOthersColour = "#8c8c8c";
 
+/// What links carry.
+inline constexpr std::string_view kLinkColour = "#3f8f5f";
+
 /// From the axis up: what stays for the whole step first, then what comes and goes.
 [[nodiscard]] const std::array<MemoryCategory, kCategories>& stack_order();
 

@@ -8,6 +8,7 @@
 #include "viz/scene/caption.hpp"
 #include "viz/svg/lane_chart.hpp"
 #include "viz/svg/legend.hpp"
+#include "viz/svg/link_chart.hpp"
 #include "viz/svg/memory_chart.hpp"
 
 namespace foreshard::viz {
@@ -19,6 +20,7 @@ constexpr double kRight = 220;   ///< peaks: "allocated = active 138.80 GiB"
 constexpr double kMemory = 430;  ///< height of the memory chart where none is asked for
 constexpr double kLeastMemory = 150;
 constexpr double kRow = 30;
+constexpr double kLinkRow = 46;
 constexpr double kTextLine = 17;
 constexpr double kTextSize = 12.5;
 
@@ -103,6 +105,8 @@ class Page {
     subtitle_ = wrapped(subtitle(run_, window_), " · ", width_ - 2 * kMargin, kTextSize);
     std::vector<std::string> facts =
         caption(run_, window_, {memory_ ? &*memory_ : nullptr, memory_ ? least_gib() : 0, any_pale()});
+    if (!lanes_.empty() && !options_.links.links.empty())
+      facts.push_back(fmt::format("links: one direction of one GPU's, rates of {}", options_.links.machine));
     if (memory_ && options_.limit)
       facts.push_back(fmt::format("the allocator may take {}", gib(static_cast<std::int64_t>(*options_.limit))));
     caption_ = wrapped(facts, " · ", width_ - 2 * kMargin, kTextSize);
@@ -113,11 +117,13 @@ class Page {
     memory_legend_y_ = top;
     const double memory_top = top + kLegendLine * legend_lines(memory_items_, legend_width) + (memory_ ? 30 : 0);
     const double rows = kRow * static_cast<double>(row_count(lanes_, !lane_phases_.empty(), !device_phases_.empty()));
-    const double below = 24 + rows + 44 + kLegendLine * legend_lines(lane_items_, legend_width) + 12 +
+    const double links = lanes_.empty() ? 0 : kLinkRow * static_cast<double>(options_.links.links.size());
+    const double below = 24 + rows + links + 44 + kLegendLine * legend_lines(lane_items_, legend_width) + 12 +
                          kTextLine * static_cast<double>(caption_.size()) + kMargin / 2;
     memory_height_ = !memory_ ? 0 : options_.height ? *options_.height - memory_top - below : kMemory;
     memory_plot_ = {kLeft, memory_top, plot_width_, memory_height_};
-    lanes_plot_ = {kLeft, memory_top + memory_height_ + 24, plot_width_, rows};
+    lanes_plot_ = {kLeft, memory_top + memory_height_ + 24, plot_width_, rows + links};
+    links_height_ = links;
     height_ = std::ceil(memory_top + memory_height_ + below);
   }
 
@@ -145,7 +151,15 @@ class Page {
   void lanes() {
     vertical_grid();
     if (lanes_.empty()) return;
-    draw_lanes({lanes_, lane_phases_, device_phases_, lanes_plot_, time_, options_.theme}, svg_);
+    Box rows = lanes_plot_;
+    rows.height -= links_height_;
+    draw_lanes({lanes_, lane_phases_, device_phases_, rows, time_, options_.theme}, svg_);
+    draw_links({options_.links.links,
+                *window_.lanes,
+                {kLeft, rows.bottom(), plot_width_, links_height_},
+                time_,
+                options_.theme},
+               svg_);
     step_marks(*window_.lanes, lanes_plot_);
   }
 
@@ -214,7 +228,7 @@ class Page {
   std::vector<Lane> lanes_;
   std::vector<std::string> subtitle_, caption_;
   std::vector<LegendItem> memory_items_, lane_items_;
-  double width_ = 0, height_ = 0, plot_width_ = 0, memory_height_ = 0, memory_legend_y_ = 0;
+  double width_ = 0, height_ = 0, plot_width_ = 0, memory_height_ = 0, memory_legend_y_ = 0, links_height_ = 0;
   Box memory_plot_, lanes_plot_;
 };
 

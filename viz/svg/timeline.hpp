@@ -1,4 +1,5 @@
-// The static picture of a stored run: memory by category over the streams' lanes, on one time axis, as SVG.
+// The static picture of a stored run: memory by category over the streams' lanes, and what the links carry, on one time
+// axis, as SVG.
 //
 // Who: cli's view. Pure: a run in, a document out. Thread safety: a free function. Determinism: the same run and
 // options give the same bytes.
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/link_load/link_load.hpp"
 #include "core/run/run.hpp"
 #include "viz/scene/block_groups.hpp"
 #include "viz/scene/palette.hpp"
@@ -24,6 +26,7 @@ struct TimelineOptions {
   Theme theme = Theme::light;
   std::optional<GroupBy> by = {};   ///< what the memory is stacked by; none: by category
   std::optional<Bytes> limit = {};  ///< what the caching allocator may take; none: not known
+  LinkLoads links = {};             ///< of the run (sim/link_load); a row each under the streams
 };
 
 inline constexpr std::uint32_t kLeastWidth = 800;

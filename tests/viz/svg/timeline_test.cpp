@@ -142,6 +142,25 @@ TEST_CASE("height is what was asked for, and refused where nothing fits") {
   CHECK_FALSE(draw_timeline(small_run(), options));
 }
 
+TEST_CASE("links have rows under the streams, as high as what they carry") {
+  TimelineOptions options;
+  options.width = 1420;  // a plot of 1,000 pixels
+  const std::string without = draw(small_run(), options);
+  CHECK_FALSE(has(without, "NVLink"));
+  const Nanoseconds begin = choose_window(small_run(), {})->lanes->origin;
+  options.links.machine = "h200";
+  options.links.links = {{LinkClass::nvlink, 400, {{begin, begin + Nanoseconds{1'000'000}, 2e8, 0}}},
+                         {LinkClass::leaf, 24, {{begin, begin + Nanoseconds{1'000'000}, 3e7, 0}}}};
+  const std::string with = draw(small_run(), options);
+  CHECK(has(with, "NVLink, GB/s"));
+  CHECK(has(with, "carries 400.0"));
+  CHECK(has(with, "peak 200.0"));
+  CHECK(has(with, "leaf uplink: at most 30.0 GB/s here; it carries 24.0"));  // more than it carries is shown as it is
+  CHECK(has(with, "rates of h200"));
+  const auto height = [](const std::string& svg) { return std::stod(svg.substr(svg.find("height=") + 8)); };
+  CHECK(height(with) == height(without) + 2 * 46);
+}
+
 TEST_CASE("steps and times that are not there are refused with those that are") {
   TimelineOptions options;
   options.window.step = 7;

@@ -4,6 +4,7 @@ import { upperBound } from './upper_bound';
 import { Clock, MemoryOver } from './clock';
 import { Level, Meta, Stacking } from './meta';
 import { linesFromEvents, stackFromEvents } from './events';
+import { LinkSeries, seriesOf } from './links';
 import { RankMap, RankMapText } from './rank_map';
 import { DataSource, json } from './source';
 import { Table, TableName, Tables } from './tables';
@@ -99,6 +100,8 @@ export class RunData {
   time?: TimeReport;
   waits: Wait[] = [];
   waitStarts: number[] = [];
+  /** What the GPU's links carry, where it is known. */
+  links: LinkSeries[] = [];
   /** What every rank does, where there are several: once it is here. */
   ranks?: RankMap;
   readonly tiles: Tiles;
@@ -132,6 +135,7 @@ export class RunData {
     this.time = report;
     this.waits = waitsOf(report, this.meta.origin.lanes);
     this.waitStarts = this.waits.map((wait) => wait.from);
+    this.links = seriesOf(report.links, this.meta.origin.lanes);
   }
 
   private clockOver(over: MemoryOver): Clock | undefined {

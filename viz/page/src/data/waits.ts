@@ -1,5 +1,7 @@
 // When the compute stream does not compute, and why: what `explain --time --json` says, laid over the lanes.
 
+import { LinksReport } from './links';
+
 /** One interval with one cause. Times in ns from the origin of the lanes. */
 export interface Wait {
   step: number;
@@ -50,6 +52,7 @@ export interface TimeReport {
   colours: Record<string, string>; // of every cause
   parts: Part[];
   other_steps: { step: number; parts: Part[] }[];
+  links: LinksReport | null; // the load of the whole run
   remedies?: { step_ms: number; own_not_valid: string[]; peak_reserved_bytes: number; keeps_up: number | null; faster: Record<string, unknown>[]; not_valid: Record<string, unknown>[] } | null;
   remedies_missing?: string | null;
   machine_note: string | null;

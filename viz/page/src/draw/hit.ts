@@ -12,6 +12,7 @@ export type Hit =
   | { kind: 'block'; run: number; block: Block }
   | { kind: 'memory'; time: number }
   | { kind: 'wait'; run: number; id: number }
+  | { kind: 'link'; run: number; id: number; time: number }
   | { kind: 'row'; run: number; first: number; count: number; time: number } // of the heat map; time NaN: its name
   | { kind: 'label'; key: string };
 
@@ -24,6 +25,7 @@ export function hitAt(scene: Scene, x: number, y: number): Hit | undefined {
       const id = waitAt(scene.runs[row.run], frame, frame.time(x), 3 * frame.nsPerPixel, scene.hidden);
       return id === undefined ? undefined : { kind: 'wait', run: row.run, id };
     }
+    if (row?.kind === 'link' && x >= frame.left) return { kind: 'link', run: row.run, id: row.link!, time: frame.time(x) };
     if (!row || row.kind !== 'track') return undefined;
     if (x < frame.left) return row.folds > 1 ? { kind: 'label', key: `${row.run}:${row.lane}` } : undefined;
     const bar = barAt(scene.runs[row.run], row.track, frame, frame.time(x), 3 * frame.nsPerPixel);

@@ -2,10 +2,12 @@
 
 import { upperBound } from '../data/upper_bound';
 import { Ink, Phase } from '../data/meta';
+import { LinkSeries } from '../data/links';
 import { RunData } from '../data/run';
 import { Box, Frame } from './frame';
 import { phaseText } from './steps';
 import { Surface } from './surface';
+import { drawLink } from './links';
 import { drawWaits } from './waits';
 
 export const ROW = 19;
@@ -13,10 +15,11 @@ export const ROW = 19;
 /** One row of the lanes on the screen. */
 export interface Row {
   run: number;
-  kind: 'phases' | 'track' | 'waits';
+  kind: 'phases' | 'track' | 'waits' | 'link';
   title: string; // empty: a further row of the lane above
   lane: number; // -1: phases
   track: number;
+  link?: number; // of RunData.links
   on: Phase['on'];
   folds: number; // rows of the lane when it is unfolded
 }
@@ -40,7 +43,14 @@ function rowsOf(run: RunData, index: number, several: boolean, unfolded: Set<str
   };
   phases('host', 'host: phases');
   let device = false;
+  let linked = false;
+  // Below the streams, above other ranks' lanes.
+  const links = () => {
+    if (!linked) run.links.forEach((link, i) => rows.push({ run: index, kind: 'link', title: name(linkTitle(link)), lane: -1, track: -1, link: i, on: 'device', folds: 1 }));
+    linked = true;
+  };
   run.meta.lanes.forEach((lane, i) => {
+    if (lane.source === 'rank') links();
     if (lane.source === 'device' && !device) {
       device = true;
       phases('device', 'GPU: phases');
@@ -57,7 +67,13 @@ function rowsOf(run: RunData, index: number, several: boolean, unfolded: Set<str
     if (lane.source === 'device' && run.waits.length && !rows.some((row) => row.run === index && row.kind === 'waits'))
       rows.push({ run: index, kind: 'waits', title: name('waits, by cause'), lane: -1, track: -1, on: 'device', folds: 1 });
   });
+  links();
   return rows;
+}
+
+/** With what it carries: the unit of its lane, and its upper edge. */
+function linkTitle({ of }: LinkSeries): string {
+  return `${of.title} (${of.most_gb_s.toFixed(of.most_gb_s < 100 ? 1 : 0)} GB/s)`;
 }
 
 /** All rows, run by run; of several runs what is compared stands first: the waits of each, under its phases on the GPU. */
@@ -168,6 +184,7 @@ export function drawLanes(surface: Surface, runs: RunData[], rows: Row[], frame:
     surface.path([frame.left, y + ROW - 0.5, frame.left + frame.width, y + ROW - 0.5], 4, style.ink.grid, 1);
     surface.clip(frame.left, Math.max(y, box.y), frame.width, Math.min(ROW, box.y + box.height - y));
     if (row.kind === 'phases') drawPhases(surface, runs[row.run], row, frame, y, style.ink);
+    else if (row.kind === 'link') drawLink(surface, runs[row.run].links[row.link!], frame, y, style.ink);
     else if (row.kind === 'waits') drawWaits(surface, runs[row.run], frame, y, style.hidden);
     else drawTrack(surface, runs[row.run], row, frame, y, style);
     surface.unclip();

@@ -92,7 +92,7 @@ export class Mouse {
     this.stage.pointer = { x, y };
     this.stage.drawOverlay();
     const hit = this.hit(x, y);
-    this.stage.overlay.style.cursor = hit && hit.kind !== 'memory' ? 'pointer' : 'crosshair';
+    this.stage.overlay.style.cursor = hit && hit.kind !== 'memory' && hit.kind !== 'link' ? 'pointer' : 'crosshair';
     this.tooltip.show(hit, x, y, this.stage.box.getBoundingClientRect());
   }
 
@@ -139,7 +139,7 @@ export class Mouse {
 
   private click(x: number, y: number): void {
     const hit = this.hit(x, y);
-    if (!hit) return;
+    if (!hit || hit.kind === 'link') return;
     const { runs, view } = this.page.scene;
     if (hit.kind === 'label') {
       if (!view.unfolded.delete(hit.key)) view.unfolded.add(hit.key);

@@ -5,6 +5,7 @@ import { TimeReport, Wait } from '../data/waits';
 import { duration, moment, percent } from '../format';
 import { Jump, opTitle } from './details';
 import { button, el, swatch, table, visible } from './dom';
+import { linksList } from './links';
 import { grid } from './panel';
 import { remedyList } from './remedies';
 
@@ -25,6 +26,7 @@ export function timeSection(run: RunData, report: TimeReport, show: (wait: numbe
     ...report.causes.map((of) => [el('span', {}, swatch(report.colours[of.cause]), link(visible(of.title), of.longest)), ns(of.time_ns), share(of.time_ns), exposed(of.exposed_ns)]),
   ], 'grid causes'));
   box.append(el('p', { className: 'faint' }, `As plan has it: compute ${duration(report.compute_ns)}, exposed communication ${duration(report.exposed_communication_ns)}, host ${duration(report.host_ns)}, other ${duration(report.other_ns)}.`));
+  if (report.links?.links.length) box.append(linksList(report.links, report.step_ns));
   const { remedies } = report;
   if (remedies === undefined) return box;
   if (remedies && (remedies.faster.length || remedies.not_valid.length)) {

@@ -5,6 +5,7 @@ import { both, moment } from '../format';
 import { Page } from '../page';
 import { blockRows, blockTitle, hostRows, manyOps, opRows, opTitle, rankRows } from './details';
 import { el, swatch, table, visible } from './dom';
+import { linkTip } from './links';
 import { rankTip } from './rank_row';
 import { waitRows } from './time';
 
@@ -38,6 +39,7 @@ export class Tooltip {
       const wait = waits[hit.id];
       return time && el('div', {}, table(waitRows(time, wait)), el('p', {}, visible(wait.text)), el('i', {}, 'click: what it waits for'));
     }
+    if (hit.kind === 'link') return linkTip(this.page.scene.runs[hit.run].links[hit.id], hit.time);
     if (hit.kind === 'row') return rankTip(this.page.scene.runs[hit.run], hit.first, hit.count, hit.time, this.page.scene.layout.frame.nsPerPixel);
     if (hit.kind === 'memory') return this.memory(x, y, hit.time);
     const run = this.page.scene.runs[hit.run];

@@ -1,0 +1,142 @@
+#include "sim/link_load/link_loads.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "core/run/collective_key.hpp"
+#include "sim/collectives/group.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
+#include "sim/collectives/network_rate.hpp"
+#include "sim/link_load/run_groups.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+/// When the last rank of the first recorded rank's collectives began them.
+class LastBegins {
+ public:
+  explicit LastBegins(const Run& run) {
+    if (run.ranks.empty()) return;
+    std::map<CollectiveKey, Nanoseconds> last;
+    for (const RankOpRecord& row : run.rank_ops)
+      if (row.sequence >= 0) {
+        const auto [found, added] = last.try_emplace(key_of(row), row.op.start);
+        if (!added) found->second = std::max(found->second, row.op.start);
+      }
+    for (const RankOpRecord& row : run.rank_ops)
+      if (row.sequence >= 0 && row.rank == run.ranks.front().rank) of_[place(row.op)] = last.at(key_of(row));
+  }
+  [[nodiscard]] Nanoseconds of(const DeviceOpRecord& op) const {
+    const auto found = of_.find(place(op));
+    return found == of_.end() ? op.start : std::clamp(found->second, op.start, std::max(op.start, op.end));
+  }
+
+ private:
+  using Place = std::tuple<Nanoseconds, Nanoseconds, Bytes>;
+  static Place place(const DeviceOpRecord& op) { return {op.start, op.end, op.bytes}; }
+  std::map<Place, Nanoseconds> of_;
+};
+
+/// What a collective puts on each class of links.
+struct Loads {
+  std::array<double, kEnumSize<LinkClass>> bytes{};
+  std::array<double, kEnumSize<LinkClass>> most{};  ///< GB/s that the link carries
+};
+
+LinkClass class_of(const Link& link, std::size_t level) {
+  if (link.kind == Link::Kind::global) return LinkClass::group;
+  return level == 0 ? LinkClass::leaf : LinkClass::pod;
+}
+
+/// The most that what runs it moves through one GPU's NVLink.
+double nvlink_most(const Links& links, const CollectivePrice& price, Transport transport) {
+  switch (price.uses) {
+    case CollectiveResource::symmetric:
+      return std::max(
+          {links.symmetric_store, links.symmetric_load, links.nvls ? links.symmetric_switch : links.symmetric_store});
+    case CollectiveResource::copy_engine:
+      return transport == Transport::low_contention ? links.pull : links.push;
+    case CollectiveResource::ring:
+      break;
+  }
+  return links.ring;
+}
+
+Loads loads_of(const MachineProfile& machine, const CollectiveCost& cost, const CollectiveRequest& request) {
+  const CollectivePrice price = cost.price(request);
+  const Group group = group_of(request);
+  Loads out;
+  const auto put = [&out](LinkClass link, double bytes, double most) {
+    out.bytes[static_cast<std::size_t>(link)] = bytes;
+    out.most[static_cast<std::size_t>(link)] = most;
+  };
+  const auto network = static_cast<double>(price.network_bytes);
+  // A price that names no bytes at all does not know them.
+  const double inside =
+      price.link_bytes == 0 && price.network_bytes == 0 ? group.wire() : static_cast<double>(price.link_bytes);
+  put(LinkClass::nvlink, inside, nvlink_most(machine.links, price, request.transport));
+  if (network <= 0) return out;
+  const double rail = rail_bandwidth(machine);
+  put(LinkClass::adapter, network, rail);
+  const std::vector<UplinkLoad> uplinks = uplink_loads(machine, group, price.pattern);
+  for (std::size_t level = 0; level < uplinks.size(); ++level)
+    put(class_of(uplinks[level].link, level), network * uplinks[level].share, uplinks[level].link.capacity * rail);
+  return out;
+}
+
+CollectiveRequest request_of(const Run& run, const DeviceOpRecord& op, const RunGroup& group, std::uint32_t rank) {
+  const Settings& settings = run.settings;
+  const DType computed = settings.param_dtype.value_or(DType::float32);
+  CollectiveRequest out{op.collective, op.transport, op.bytes, group.options.ranks, group.options.ranks_per_node};
+  const bool gathers = op.collective == CollectiveKind::all_gather;
+  out.reduction = Reduction::average;
+  out.dtype = gathers ? computed : settings.reduce_dtype.value_or(computed);
+  out.lowering = run.info.kind == RunKind::executed ? Lowering::foreshard : Lowering::pytorch;
+  out.node_stride = group.options.node_stride;
+  out.all_nodes = group.options.all_nodes;
+  out.first_rank = group.first(rank);
+  out.rank_stride = group.rank_stride;
+  out.node_ranks = settings.gpus;
+  return out;
+}
+
+}  // namespace
+
+LinkLoads link_loads(const Run& run, const Workload* workload, const MachineProfile& machine) {
+  LinkLoads out;
+  out.machine = machine.name;
+  const RunGroups groups(run, workload);
+  const LastBegins begins(run);
+  const ModelledCollectives cost(machine, machine);
+  const std::uint32_t rank = run.ranks.empty() ? 0 : run.ranks.front().rank;
+  std::map<CollectiveRequest, Loads> known;
+  std::array<LinkLoad, kEnumSize<LinkClass>> links;
+  for (std::size_t i = 0; i < run.device_ops.size(); ++i) {
+    const DeviceOpRecord& op = run.device_ops[i];
+    if (op.kind != DeviceOpRecord::Kind::collective || op.bytes == 0) continue;
+    const auto group = groups.of(op);
+    if (!group) ++out.not_placed;
+    if (!group || group->options.ranks < 2) continue;
+    const CollectiveRequest request = request_of(run, op, *group, rank);
+    auto found = known.find(request);
+    if (found == known.end()) found = known.emplace(request, loads_of(machine, cost, request)).first;
+    for (std::size_t link = 0; link < links.size(); ++link) {
+      if (found->second.bytes[link] <= 0) continue;
+      links[link].most = std::max(links[link].most, found->second.most[link]);
+      links[link].transfers.push_back({begins.of(op), op.end, found->second.bytes[link], i});
+    }
+  }
+  for (const LinkClass link : kEnumValues<LinkClass>) {
+    LinkLoad& own = links[static_cast<std::size_t>(link)];
+    if (own.transfers.empty()) continue;
+    own.link = link;
+    std::stable_sort(own.transfers.begin(), own.transfers.end(),
+                     [](const LinkTransfer& a, const LinkTransfer& b) { return a.begin < b.begin; });
+    out.links.push_back(std::move(own));
+  }
+  return out;
+}
+
+}  // namespace foreshard::sim
