@@ -15,7 +15,8 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
   for (const std::string& note : source->notes) console.note(note);
   const auto settings = setting_options.apply(source->settings);
   FORESHARD_TRY(settings);
-  const auto machine = machine_for(from, *source, console);
+  Topology topology;
+  const auto machine = machine_for(from, *source, topology, console);
   FORESHARD_TRY(machine);
   FORESHARD_TRY(check_fabric_is_used(from.fabric, settings->nodes));
   const auto workload = traces::workloads_of(*source, *machine)->at(*settings);
@@ -24,8 +25,9 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
   std::string fabric = fabric_of(from, *source);
   const auto limit = memory_limit_of(memory_limit, source->memory_capacity, from.machine, *machine);
   const bool assumed = machine_assumed(from, *source);
-  return Planned{std::move(*source), *settings, *machine, std::move(machine_name),
-                 std::move(fabric),  *workload, limit,    assumed};
+  return Planned{
+      std::move(*source), *settings, *machine, std::move(machine_name), std::move(fabric), std::move(topology),
+      *workload,          limit,     assumed};
 }
 
 Result<sim::Prediction> predict_planned(const Planned& planned, const std::string& name, sim::Differences differences,
@@ -47,6 +49,7 @@ Result<sim::Prediction> predict_planned(const Planned& planned, const std::strin
   p->not_valid.insert(p->not_valid.begin(), source.warnings.begin(), source.warnings.end());
   p->warnings.insert(p->warnings.begin(), source.warnings.begin(), source.warnings.end());
   for (const std::string& warning : warnings(planned.settings)) p->warnings.push_back(warning);
+  for (const std::string& doubt : planned.topology.doubts) p->warnings.push_back(doubt);
   p->run.info.valid = p->valid;
   p->run.info.warnings = p->warnings;
   return p;

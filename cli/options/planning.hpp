@@ -21,6 +21,7 @@ struct Planned {
   sim::MachineProfile machine;
   std::string machine_name;                  ///< a built-in profile's, or its file's
   std::string fabric;                        ///< fabric_of()
+  Topology topology;                         ///< that is on `machine`
   std::shared_ptr<const Workload> workload;  ///< as the source has it; predict() and adapt() fit it to `settings`
   std::optional<Bytes> memory_limit = {};    ///< memory_limit_of()
   bool machine_assumed = false;              ///< machine_assumed()

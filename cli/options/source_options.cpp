@@ -71,6 +71,7 @@ void SourceOptions::add_to(OptionSet& set) {
       .type_name("NAME|FILE")
       .suggest(sim::builtin_profile_names());
   set.add_option("--fabric", fabric, kFabricHelp).type_name("FABRIC");
+  set.add_option("--topology", topology, kTopologyHelp).type_name("FILE");
 }
 
 Result<traces::Source> read_source(const SourceOptions& options, const Console& console) {
@@ -130,10 +131,22 @@ Result<sim::MachineProfile> machine_of(const std::string& asked, const std::stri
   return read_machine(machine_named(asked, of_run));
 }
 
-Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source, Console& console) {
+Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source, Topology& topology,
+                                        Console& console) {
   const std::string note = machine_note(source.machine);
   if (options.machine.empty() && !note.empty()) console.note("note: " + note);
   auto machine = machine_of(options.machine, source.machine);
+  FORESHARD_TRY(machine);
+  topology = {};
+  if (!options.topology.empty()) {
+    auto read = read_topology_file(options.topology, console);
+    FORESHARD_TRY(read);
+    topology = std::move(*read);
+  } else if (options.machine.empty()) {
+    topology = stored_topology(source.topology);
+  }
+  FORESHARD_TRY(put_on(*machine, topology));
+  tell(topology, console);
   if (const std::string fabric = fabric_of(options, source); machine && !fabric.empty())
     FORESHARD_TRY(set_fabric(fabric, machine->network));
   if (machine)

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/options/option_set.hpp"
+#include "cli/options/topology_option.hpp"
 #include "cli/terminal/console.hpp"
 #include "core/base/error.hpp"
 #include "sim/machine/profile.hpp"
@@ -14,8 +15,9 @@ namespace foreshard::cli {
 
 struct SourceOptions {
   traces::SourceRequest source;
-  std::string machine;  ///< empty: that of a run store, else h200
-  std::string fabric;   ///< empty: the machine's (fabric_option.hpp)
+  std::string machine;   ///< empty: that of a run store, else h200
+  std::string fabric;    ///< empty: the machine's (fabric_option.hpp)
+  std::string topology;  ///< a file; empty: the machine's links (topology_option.hpp)
 
   /// `this` must outlive the parsing.
   void add_to(OptionSet& set);
@@ -39,10 +41,11 @@ struct SourceOptions {
 /// Name or file of the machine that was asked for, else that of a run, else h200.
 [[nodiscard]] std::string machine_named(const std::string& asked, const std::string& of_run);
 [[nodiscard]] Result<sim::MachineProfile> machine_of(const std::string& asked, const std::string& of_run);
-/// The machine that was asked for, else the one that the source's run names, else h200. A note says so where the run's
-/// is not built in.
+/// The machine that was asked for, else the one that the source's run names, else h200, with the fabric and the
+/// topology that go with it. Notes say where the run's is not built in, and where the topology differs. `topology`:
+/// which one.
 [[nodiscard]] Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source,
-                                                      Console& console);
+                                                      Topology& topology, Console& console);
 /// Whether nobody has said which machine that is: a recording that names no GPU with a profile, planned without
 /// --machine.
 [[nodiscard]] bool machine_assumed(const SourceOptions& options, const traces::Source& source);

@@ -141,6 +141,7 @@ std::vector<ChangedSetting> changed_settings(const RunSummary& a, const RunSumma
   const auto text = [](const std::string& of) { return of.empty() ? std::string("null") : json_quoted(of); };
   if (a.ranks != b.ranks) changed.push_back({"ranks", text(a.ranks), text(b.ranks)});
   if (a.fabric != b.fabric) changed.push_back({"fabric", text(a.fabric), text(b.fabric)});
+  if (a.topology != b.topology) changed.push_back({"topology", text(a.topology), text(b.topology)});
   if (a.memory_limit != b.memory_limit) changed.push_back({kMemoryLimit, limit(a), limit(b)});
   // Both lists are in the table's order.
   for (std::size_t i = 0; i < a.setting_options.size() && i < b.setting_options.size(); ++i)

@@ -44,6 +44,7 @@ Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differen
     question += fmt::format(" link {} {}", slow.rank, slow.slowdown);
   if (kept_ranks) question += fmt::format(" keeps {} ranks", *kept_ranks);
   if (!planned.fabric.empty()) question += " fabric " + planned.fabric;
+  question += topology_question(planned.topology);
   if (trials)
     question += fmt::format(" jitter {} seed {} trials {}", sim::text_of(trials->jitter), trials->seed, trials->trials);
   if (beside)

@@ -73,6 +73,7 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
   summary.memory_limit = memory_limit_of(run);
   summary.ranks = plan_text(run, "ranks", "differ");
   summary.fabric = plan_text(run, "fabric");
+  summary.topology = plan_text(run, "topology", "file");
   summary.failure = plan_failure(run);
   if (out_of_memory_step(run)) summary.failure += " in " + text_of(failed_place(run));
   if (!wanted) {

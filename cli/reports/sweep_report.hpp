@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/options/topology_option.hpp"
 #include "cli/terminal/output.hpp"
 #include "core/settings/python_lines.hpp"
 #include "sim/sweep/largest_fit.hpp"
@@ -36,6 +37,7 @@ struct SweepResult {
   std::vector<sim::LargestFit> beyond = {};  ///< of `most`: the largest sizes that fit, where no next one is a point
   bool machine_assumed = false;              ///< machine_assumed() of the source
   std::string fabric = {};                   ///< fabric_of() of the source
+  Topology topology = {};                    ///< that is on the machine
 };
 
 /// "ran", "out_of_memory": as in every form of the result.

@@ -34,6 +34,7 @@ struct CollectivesOptions {
   std::optional<CollectiveKind> kind;
   std::string machine = "h200";
   std::string fabric;
+  std::string topology;
   std::optional<std::uint32_t> gpus, nodes, replicate;
   std::string group;
   std::optional<Transport> transport;
@@ -82,9 +83,19 @@ Result<void> check_against(const CollectivesOptions& options) {
   return {};
 }
 
-Result<sim::MachineProfile> read_machine_and_links(const CollectivesOptions& options) {
+/// `topology`: that is on the machine.
+Result<sim::MachineProfile> read_machine_and_links(const CollectivesOptions& options, Topology& topology,
+                                                   Console& console) {
   auto machine = read_machine(options.machine);
   FORESHARD_TRY(machine);
+  if (!options.topology.empty()) {
+    auto read = read_topology_file(options.topology, console);
+    FORESHARD_TRY(read);
+    topology = std::move(*read);
+    FORESHARD_TRY(put_on(*machine, topology));
+    tell(topology, console);
+    for (const std::string& doubt : topology.doubts) console.warn(doubt);
+  }
   if (!options.fabric.empty()) FORESHARD_TRY(set_fabric(options.fabric, machine->network));
   auto links = options.links.read();
   FORESHARD_TRY(links);
@@ -132,7 +143,8 @@ Result<std::vector<sim::CollectiveSample>> read_against(const CollectivesOptions
 
 Result<int> hold_against_file(const CollectivesOptions& options, Console& console) {
   FORESHARD_TRY(check_against(options));
-  const auto machine = read_machine_and_links(options);
+  Topology topology;
+  const auto machine = read_machine_and_links(options, topology, console);
   FORESHARD_TRY(machine);
   const auto measured = read_against(options, console);
   FORESHARD_TRY(measured);
@@ -250,7 +262,8 @@ Result<void> check_messages(CollectiveKind kind, std::uint32_t ranks) {
 
 Result<int> predict_sizes(const CollectivesOptions& options, Console& console) {
   const CollectiveKind kind = options.kind.value_or(CollectiveKind::all_gather);
-  const auto machine = read_machine_and_links(options);
+  Topology topology;
+  const auto machine = read_machine_and_links(options, topology, console);
   FORESHARD_TRY(machine);
   const auto settings = mesh_of(options, *machine);
   FORESHARD_TRY(settings);
@@ -278,6 +291,7 @@ Result<int> predict_sizes(const CollectivesOptions& options, Console& console) {
   if (options.json) {
     Json json = json_result("collectives");
     json.update(collectives_json(all));
+    json["topology"] = topology_json(topology);
     print_json(console.out, json);
   } else {
     print_collectives(console.out, all);
@@ -334,6 +348,7 @@ Action add_collectives(OptionSet& set) {
       .type_name("DTYPE");
   add_sizes(set, *options);
   set.add_option("--fabric", options->fabric, kFabricHelp).type_name("FABRIC");
+  set.add_option("--topology", options->topology, kTopologyHelp).type_name("FILE");
   options->links.add_to(set);
   set.add_flag("--messages", options->messages,
                "every message of the ring as well, one after another on each link, beside the price");

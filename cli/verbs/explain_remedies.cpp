@@ -77,8 +77,13 @@ bool ranks_differ(const Run& run) {
 
 Result<sim::MachineProfile> machine_of_run(const std::string& asked, const Run& run) {
   auto machine = machine_of(asked, run.info.machine);
+  if (!machine || !asked.empty() || run.info.kind != RunKind::planned) return machine;
+  if (const auto stored = run.results.find("topology"); stored != run.results.end()) {
+    Topology topology = stored_topology(stored->second);
+    FORESHARD_TRY(put_on(*machine, topology));
+  }
   const auto kept = run.results.find("fabric");
-  if (!machine || !asked.empty() || run.info.kind != RunKind::planned || kept == run.results.end()) return machine;
+  if (kept == run.results.end()) return machine;
   const nlohmann::json fabric = parse_json_text(kept->second);
   if (fabric.is_string()) FORESHARD_TRY(set_fabric(fabric.get<std::string>(), machine->network));
   return machine;

@@ -21,7 +21,7 @@ struct RemedyOptions {
   bool from_store = true;             ///< RUN is a store, which commands of `plan` can name
 };
 
-/// As `plan` takes it of the run's store: a plan's with its fabric. `asked`: RemedyOptions::machine.
+/// As `plan` takes it of the run's store: a plan's with its topology and fabric. `asked`: RemedyOptions::machine.
 [[nodiscard]] Result<sim::MachineProfile> machine_of_run(const std::string& asked, const Run& run);
 
 /// The run's own settings on the machine that it was recorded on: the one that is asked for, where that is of its GPU,

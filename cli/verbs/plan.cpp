@@ -106,6 +106,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
   const PlanBasis basis{&planned->source.settings, upgrade ? &*upgrade : nullptr, planned->machine_assumed, no_upgrade};
   Json json = prediction_json(options.source.source.text, basis, *planned->workload, *p, fitting);
   json["fabric"] = planned->fabric.empty() ? Json(nullptr) : Json(planned->fabric);
+  json["topology"] = topology_json(planned->topology);
   if (!options.output.empty())
     FORESHARD_TRY(store_run(json, *planned->workload, options.output, options.force, p->run));
   if (options.json)

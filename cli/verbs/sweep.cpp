@@ -67,6 +67,7 @@ Result<void> store_best(const SweepOptions& options, const SweepResult& result, 
   p->run.info.warnings = p->warnings;
   Json json = prediction_json(options.source.source.text, {}, **workload, *p);
   json["fabric"] = result.fabric.empty() ? Json(nullptr) : Json(result.fabric);
+  json["topology"] = topology_json(result.topology);
   return store_run(json, **workload, options.output, options.force, p->run);
 }
 
@@ -244,6 +245,7 @@ Result<void> set_fingerprint(const SweepOptions& options, const traces::Source& 
   const std::string inputs = workload ? traces::to_json(**workload) : options.source.source.text;
   std::string question = result.memory_limit ? fmt::format("memory limit {}\n", *result.memory_limit) : "";
   if (!result.fabric.empty()) question += fmt::format("fabric {}\n", result.fabric);
+  question += topology_question(result.topology);
   for (const Range& range : result.ranges) question += fmt::format("{} {}\n", range.key, fmt::join(range.values, " "));
   result.fingerprint = fingerprint({digest_of(inputs), source.settings, *machine, question});
   return {};
@@ -269,12 +271,15 @@ Result<int> sweep(SweepOptions& options, Console& console) {
   const auto source = read_source(options.source, console);
   FORESHARD_TRY(source);
   for (const std::string& note : source->notes) console.note(note);
-  const auto machine = machine_for(options.source, *source, console);
+  Topology topology;
+  const auto machine = machine_for(options.source, *source, topology, console);
   FORESHARD_TRY(machine);
   const auto workloads = traces::workloads_of(*source, *machine);
   ProgressFile progress;
   auto result = run_points(options, *source, *machine, *workloads, progress, console);
   FORESHARD_TRY(result);
+  result->topology = std::move(topology);
+  for (const std::string& doubt : result->topology.doubts) console.warn(doubt);
   if (result->points.size() == 1 && result->points[0].state == sim::SweepPoint::State::refused)
     return fail(ErrorKind::usage, result->points[0].reason);
   FORESHARD_TRY(set_fingerprint(options, *source, *workloads, *result));

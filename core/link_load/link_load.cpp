@@ -17,6 +17,8 @@ std::string_view title(LinkClass link) {
   switch (link) {
     case LinkClass::nvlink:
       return "NVLink";
+    case LinkClass::pcie:
+      return "PCIe slot";
     case LinkClass::adapter:
       return "adapter";
     case LinkClass::leaf:

@@ -24,16 +24,17 @@ namespace foreshard {
 
 /// From the GPU outwards.
 enum class LinkClass : std::uint8_t {
-  nvlink = 0,   ///< the GPU's own links to the other GPUs of its node
-  adapter = 1,  ///< what the GPU has of its node's adapters
-  leaf = 2,     ///< out of its leaf switch, what the GPUs on its rail have of it …
-  pod = 3,      ///< … and out of its pod
-  group = 4,    ///< of a dragonfly: from its group to the one that most goes to, likewise
+  nvlink = 0,   ///< the GPU's own links to the other GPUs of its node …
+  pcie = 1,     ///< … or its slot, where there is no NVLink
+  adapter = 2,  ///< what the GPU has of its node's adapters
+  leaf = 3,     ///< out of its leaf switch, what the GPUs on its rail have of it …
+  pod = 4,      ///< … and out of its pod
+  group = 5,    ///< of a dragonfly: from its group to the one that most goes to, likewise
 };
 template <>
 struct EnumNames<LinkClass> {
-  static constexpr std::array<std::string_view, 5> kNames{"nvlink", "adapter", "leaf-uplink", "pod-uplink",
-                                                          "group-link"};
+  static constexpr std::array<std::string_view, 6> kNames{"nvlink",      "pcie",       "adapter",
+                                                          "leaf-uplink", "pod-uplink", "group-link"};
 };
 static_assert(names_end_with(LinkClass::group));
 

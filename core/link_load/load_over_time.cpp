@@ -67,8 +67,7 @@ class Slices {
       const double bytes = transfer.bytes * at->length() / whole;
       at->bytes += bytes;
       ++at->transfers;
-      if (++pieces_ <= kMaxPieces)
-        transfers_.back().push_back({static_cast<std::size_t>(at - slices_.begin()), bytes});
+      if (++pieces_ <= kMaxPieces) transfers_.back().push_back({static_cast<std::size_t>(at - slices_.begin()), bytes});
     }
   }
 

@@ -74,7 +74,12 @@ struct NodeTopology {
   double nvlink_gb_per_s = 0;        ///< of one GPU, one direction, as NCCL plans with
   double pcie_gb_per_s = 0;          ///< GPU's slot, one direction
   std::vector<double> nic_gb_per_s;  ///< one a port
-  bool gdr = false;                  ///< every GPU and NIC can do GPUDirect RDMA
+  /// Of each port, the share of its adapter's PCIe slot, one direction; 0: the file does not say.
+  std::vector<double> nic_slot_gb_per_s;
+  /// By GPU, the ports that are nearest to it: behind the same PCIe switch, the lowest that has one; else of the same
+  /// CPU; else all (ncclTopoGetLocalNet, graph/topo.cc). Places in nic_gb_per_s, ascending.
+  std::vector<std::vector<std::uint32_t>> nearest;
+  bool gdr = false;  ///< every GPU and NIC can do GPUDirect RDMA
 };
 
 /// What one capture tells in addition to its workload.

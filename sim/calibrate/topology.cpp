@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <pugixml.hpp>
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::size_t kLargestText = 16 * kMiB;  // NCCL's own limits keep a node's file far below 1 MiB
 constexpr int kDeepestElement = 64;
+constexpr std::size_t kMaxDevices = 256;  // GPUs, and ports: a node has a few tens
 
 /// GB/s of one NVLink by compute capability, the newest that is not above the GPU's (NCCL 2.28 graph/topo.h).
 struct LinkSpeed {
@@ -49,6 +51,8 @@ class TopologyReader {
                              "a topology file is what NCCL writes to NCCL_TOPO_DUMP_FILE");
     visit(system, 0);
     if (!failed_ && node_.gpus == 0) fail(system, "names no GPU");
+    if (!failed_ && std::max(gpus_.size(), ports_.size()) > kMaxDevices)
+      fail(system, fmt::format("has more than {} GPUs or adapters", kMaxDevices), "is it one node's?");
     if (failed_) return tl::unexpected(error_);
     if (hosts_.size() > 1) fail(system, fmt::format("joins {} hosts", hosts_.size()), "give one node's file");
     if (failed_) return tl::unexpected(error_);
@@ -111,6 +115,7 @@ class TopologyReader {
     }
     node_.pcie_gb_per_s = std::min(node_.pcie_gb_per_s, slot);
     direct_ &= std::string_view(gpu.attribute("gdr").value()) == "1";
+    gpus_.push_back(gpu);
     ++node_.gpus;
   }
 
@@ -131,10 +136,48 @@ class TopologyReader {
     std::uint32_t speed = whole(net, "speed", 100000000);
     if (speed == 0) speed = 10000;  // NCCL 2.28 graph/topo.cc: unknown means 10 Gb/s
     node_.nic_gb_per_s.push_back(speed / 8000.0);
+    node_.nic_slot_gb_per_s.push_back(slot_share(net));
+    ports_.push_back(net);
     direct_ &= std::string_view(net.attribute("gdr").value()) == "1";
   }
 
+  /// Of the ports of one adapter each has as much of its slot.
+  double slot_share(const pugi::xml_node& net) {
+    const pugi::xml_node adapter = net.parent();
+    double ports = 0;
+    for (const pugi::xml_node& port : adapter.children("net"))
+      if (std::string_view(port.attribute("keep").value()) != "0") ++ports;
+    return std::string_view(adapter.name()) == "nic" && ports > 0 ? pcie(adapter.parent()) / ports : 0;
+  }
+
+  /// From <system> down.
+  static std::vector<pugi::xml_node> way_to(pugi::xml_node node) {
+    std::vector<pugi::xml_node> way;
+    for (; node.type() == pugi::node_element; node = node.parent()) way.push_back(node);
+    std::reverse(way.begin(), way.end());
+    return way;
+  }
+
+  void find_nearest() {
+    std::vector<std::vector<pugi::xml_node>> ports;
+    for (const pugi::xml_node& port : ports_) ports.push_back(way_to(port));
+    for (const pugi::xml_node& gpu : gpus_) {
+      const std::vector<pugi::xml_node> way = way_to(gpu);
+      std::size_t deepest = 0;
+      std::vector<std::uint32_t> nearest;
+      for (std::uint32_t p = 0; p < ports.size(); ++p) {
+        const auto end = std::mismatch(way.begin(), way.end(), ports[p].begin(), ports[p].end()).first;
+        const auto shared = static_cast<std::size_t>(end - way.begin());
+        if (shared > deepest) nearest.clear();
+        deepest = std::max(deepest, shared);
+        if (shared == deepest) nearest.push_back(p);
+      }
+      node_.nearest.push_back(std::move(nearest));
+    }
+  }
+
   void finish() {
+    find_nearest();
     node_.gdr = direct_ && !node_.nic_gb_per_s.empty();
     for (const LinkSpeed& speed : kLinkSpeeds)
       if (speed.sm <= node_.sm) node_.nvlink_gb_per_s = speed.gb_per_s * node_.nvlinks;
@@ -149,6 +192,7 @@ class TopologyReader {
   Measurements out_;
   NodeTopology node_;
   std::set<std::string> hosts_;
+  std::vector<pugi::xml_node> gpus_, ports_;  // that take part
   bool direct_ = true;
   bool failed_ = false;
   Error error_;

@@ -15,9 +15,10 @@ struct Words {
 };
 
 /// By Bound.
-constexpr std::array kWords{Words{"latency", "latency"},         Words{"nvlink", "NVLink"},
-                            Words{"adapters", "the adapters"},   Words{"slow_adapter", "a slow adapter"},
-                            Words{"slow_link", "a slow NVLink"}, Words{"fabric", "the fabric behind the adapters"}};
+constexpr std::array kWords{Words{"latency", "latency"},          Words{"nvlink", "NVLink"},
+                            Words{"adapters", "the adapters"},    Words{"slow_adapter", "a slow adapter"},
+                            Words{"slow_link", "a slow NVLink"},  Words{"fabric", "the fabric behind the adapters"},
+                            Words{"pcie", "the GPUs' PCIe slots"}};
 static_assert(kWords.size() == kBounds, "each Bound has its words");
 
 void scale(PerProtocol& values, double factor) {
@@ -31,6 +32,7 @@ MachineProfile faster(MachineProfile machine, Bound bound, double factor) {
   Network& network = machine.network;
   switch (bound) {
     case Bound::nvlink:
+    case Bound::pcie:
       for (double* bandwidth :
            {&links.ring, &links.gather_channel, &links.reduce_channel, &links.p2p_channel, &links.nvls_bandwidth,
             &links.symmetric_store, &links.symmetric_load, &links.symmetric_switch, &links.push, &links.pull,
@@ -91,7 +93,8 @@ Bound holds(const Asked& asked, const CollectiveRequest& request) {
       out = slow;
     }
   if (most > 0) return out;
-  for (const Bound part : {Bound::latency, Bound::nvlink, Bound::adapters})
+  const Bound inside = asked.machine.links.pcie ? Bound::pcie : Bound::nvlink;
+  for (const Bound part : {Bound::latency, inside, Bound::adapters})
     if (const double share = saved(asked, request, part, kLittle); share > most) {
       most = share;
       out = part;

@@ -26,8 +26,9 @@ enum class Bound : std::uint8_t {
   slow_adapter = 3,  ///< Network::slow_adapters
   slow_link = 4,     ///< Links::slow_links
   fabric = 5,        ///< oversubscribed switches
+  pcie = 6,          ///< in the place of nvlink, where GPUs have none (Links::pcie)
 };
-inline constexpr std::size_t kBounds = static_cast<std::size_t>(Bound::fabric) + 1;
+inline constexpr std::size_t kBounds = static_cast<std::size_t>(Bound::pcie) + 1;
 
 /// "the adapters".
 [[nodiscard]] std::string_view words(Bound bound);

@@ -76,7 +76,8 @@ Loads loads_of(const MachineProfile& machine, const CollectiveCost& cost, const 
   // A price that names no bytes at all does not know them.
   const double inside =
       price.link_bytes == 0 && price.network_bytes == 0 ? group.wire() : static_cast<double>(price.link_bytes);
-  put(LinkClass::nvlink, inside, nvlink_most(machine.links, price, request.transport));
+  put(machine.links.pcie ? LinkClass::pcie : LinkClass::nvlink, inside,
+      nvlink_most(machine.links, price, request.transport));
   if (network <= 0) return out;
   const double rail = rail_bandwidth(machine);
   put(LinkClass::adapter, network, rail);

@@ -53,6 +53,7 @@ struct Links {
   double push = 0;              ///< GB/s of one copy engine that writes to a peer
   double pull = 0;              ///< GB/s of one copy engine that reads from a peer
   std::vector<SlowLink> slow_links = {};  ///< of this run, not of a profile
+  bool pcie = false;  ///< there is no NVLink: these are PCIe slots' (a topology's word, no profile's)
 };
 
 /// NCCL's constants that do not depend on the links, and what its calls cost.
@@ -117,6 +118,9 @@ struct Network {
   double pod_oversubscription = 1;  ///< bandwidth into a pod over that out of it
   std::uint32_t group_nodes = 0;    ///< of a dragonfly's groups, which are linked each to each; 0: a tree of switches
   std::vector<SlowAdapter> slow_adapters = {};  ///< of this run, not of a profile
+  /// The adapter that each of a node's GPUs keeps to, where NCCL's topology says it (not of a profile); empty: they are
+  /// dealt in order.
+  std::vector<std::uint32_t> adapter_of_gpu = {};
 };
 
 }  // namespace foreshard::sim

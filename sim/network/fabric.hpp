@@ -61,9 +61,10 @@ class Fabric {
   std::uint32_t first_global_ = 0;
 };
 
-/// Which of a node's adapters the GPU on `rail` keeps to: they are dealt to the GPUs in order, as PCIe switches have
-/// them.
+/// Which of a node's adapters the GPU on `rail` keeps to: the nearest, where that is known (Network::adapter_of_gpu);
+/// else they are dealt to the GPUs in order, as PCIe switches have them.
 [[nodiscard]] inline std::uint32_t adapter_of(const Network& network, std::uint32_t gpus, std::uint32_t rail) {
+  if (rail < network.adapter_of_gpu.size()) return network.adapter_of_gpu[rail];
   return rail * network.nics / gpus;
 }
 

@@ -95,13 +95,16 @@ Result<void> add_question(const std::string& path, OpenOptions options, Source& 
   for (const auto& row : settings->rows)
     if (const auto set = set_setting(source.settings, text(row[0]), text(row[1])); !set)
       return fail(ErrorKind::input, set.error().what, path, "write the store again with this foreshard");
-  const auto results =
-      query(path, "SELECT key, value FROM result WHERE key IN ('memory_capacity_bytes', 'fabric', 'hang', 'beside')",
-            {}, options);
+  const auto results = query(path,
+                             "SELECT key, value FROM result WHERE key IN ('memory_capacity_bytes', 'fabric', "
+                             "'topology', 'hang', 'beside')",
+                             {}, options);
   FORESHARD_TRY(results);
   for (const auto& row : results->rows) {
     const nlohmann::json value = parse_json_text(text(row[1]));
-    if (value.is_object())
+    if (text(row[0]) == "topology" && value.is_object())
+      source.topology = text(row[1]);
+    else if (value.is_object())
       source.notes.push_back(path +
                              (text(row[0]) == "hang" ? " was planned with a rank that dies (--dead-rank)"
                                                      : " was planned beside another job (--beside)") +

@@ -50,6 +50,7 @@ struct Source {
   /// Of a stored plan: what its caching allocator could take, and its --fabric; empty: the machine's.
   std::optional<Bytes> memory_capacity = {};
   std::string fabric = {};
+  std::string topology = {};  ///< JSON, as the plan's key of that name; empty: none
 };
 
 /// Fails with ErrorKind::input or ::usage, saying what the file is and what would work instead: a snapshot or a trace

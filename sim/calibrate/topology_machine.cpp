@@ -1,0 +1,167 @@
+#include "sim/calibrate/topology_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace foreshard::sim {
+namespace {
+
+/// What a PCIe slot carries over NCCL's weight for it: 32 GT/s in 128b/130b are 3.94 GB/s a lane, weighed as 3.
+constexpr double kSlotOverWeight = 32.0 * 128 / 130 / 8 / 3;
+/// Microseconds of a ring's and a tree's step over PCIe (NCCL 2.28.9 src/graph/tuning.cc, hwLat).
+constexpr PerProtocol kPcieHop{1.0, 2.5, 5.7};
+constexpr PerProtocol kPcieTreeHop{1.0, 1.9, 4.0};
+
+class Putting {
+ public:
+  Putting(MachineProfile& machine, const NodeTopology& node, std::string_view file)
+      : machine_(machine), node_(node), file_(file) {}
+
+  Result<TopologyOnMachine> put() {
+    if (node_.sm != machine_.compute_capability)
+      return fail(ErrorKind::mismatch,
+                  fmt::format("has GPUs of sm_{}, profile {} is of sm_{}", node_.sm, machine_.name,
+                              machine_.compute_capability),
+                  std::string(file_), "give the profile of these GPUs with --machine");
+    // A node of one GPU says nothing of the links between GPUs.
+    if (node_.gpus > 1) inside();
+    host();
+    if (node_.gpus != machine_.links.gpus) {
+      differs(fmt::format("{} GPUs a node", machine_.links.gpus), std::to_string(node_.gpus));
+      machine_.links.gpus = node_.gpus;
+    }
+    adapters();
+    return std::move(out_);
+  }
+
+ private:
+  void differs(const std::string& profile, const std::string& file) {
+    out_.differs.push_back(fmt::format("profile {} says {}, {} has {}", machine_.name, profile, file_, file));
+  }
+
+  void scale_links(double factor) {
+    Links& links = machine_.links;
+    ContentionSpec& spec = machine_.contention;
+    for (double* bandwidth :
+         {&links.ring, &links.nvls_bandwidth, &links.symmetric_store, &links.symmetric_load, &links.symmetric_switch,
+          &links.push, &links.pull, &machine_.rates.peer, &spec.ring.link_bandwidth, &spec.symmetric.link_bandwidth,
+          &spec.copy_engine.link_bandwidth})
+      *bandwidth *= factor;
+    machine_.collectives.clear();
+  }
+
+  void inside() {
+    if (node_.nvlinks == 0) return over_pcie();
+    const double each = node_.nvlink_gb_per_s / node_.nvlinks;
+    const double of_profile = std::max(1.0, std::round(machine_.links.ring / std::max(each, 1e-3)));
+    if (of_profile != node_.nvlinks) {
+      differs(fmt::format("{:.0f} NVLinks a GPU ({:.1f} GB/s)", of_profile, machine_.links.ring),
+              fmt::format("{} ({:.1f} GB/s)", node_.nvlinks, machine_.links.ring * node_.nvlinks / of_profile));
+      scale_links(node_.nvlinks / of_profile);
+    }
+    if (node_.nvswitch) return;
+    if (machine_.links.nvls) machine_.links.nvls = false;
+    out_.doubts.push_back(fmt::format(
+        "{}'s NVLinks lead from GPU to GPU: they are taken to carry what as many through a switch do", file_));
+  }
+
+  void over_pcie() {
+    Links& links = machine_.links;
+    if (node_.pcie_gb_per_s <= 0) {
+      out_.doubts.push_back(fmt::format(
+          "{} has no NVLink and does not say what PCIe slots the GPUs have: the profile's NVLink stays", file_));
+      return;
+    }
+    differs(fmt::format("NVLink of {:.1f} GB/s", links.ring),
+            fmt::format("none, and PCIe slots of {:.1f} GB/s (NCCL's weight)", node_.pcie_gb_per_s));
+    scale_links(std::min(1.0, node_.pcie_gb_per_s / links.ring));
+    links.pcie = true;
+    links.hop = kPcieHop;
+    links.tree_hop = kPcieTreeHop;
+    links.nvls = false;
+    out_.doubts.push_back(
+        "collectives over PCIe are priced with NCCL's weight and latencies of a slot that each GPU has to itself, and "
+        "with the profile's channels: nothing of that was measured");
+  }
+
+  void host() {
+    const double slot = node_.pcie_gb_per_s * kSlotOverWeight * 1e9;
+    if (slot <= 0 || machine_.rates.pcie <= slot) return;
+    differs(fmt::format("{:.1f} GB/s between GPU and host", machine_.rates.pcie / 1e9),
+            fmt::format("slots that carry {:.1f}", slot / 1e9));
+    machine_.rates.pcie = slot;
+  }
+
+  [[nodiscard]] double rate_of(std::uint32_t port) const {
+    const double slot = node_.nic_slot_gb_per_s[port] * kSlotOverWeight;
+    return slot > 0 ? std::min(node_.nic_gb_per_s[port], slot) : node_.nic_gb_per_s[port];
+  }
+
+  /// GPUs with the same nearest ports are dealt to them in turn (ncclTopoGetLocalNet).
+  [[nodiscard]] std::vector<std::uint32_t> port_of_gpu() const {
+    std::map<std::vector<std::uint32_t>, std::size_t> dealt;
+    std::vector<std::uint32_t> out;
+    for (const std::vector<std::uint32_t>& nearest : node_.nearest)
+      out.push_back(nearest[dealt[nearest]++ % nearest.size()]);
+    return out;
+  }
+
+  void adapters() {
+    if (node_.nic_gb_per_s.empty() || node_.nearest.empty()) return;
+    Network& network = machine_.network;
+    std::vector<std::uint32_t> of_gpu = port_of_gpu();
+    std::map<std::uint32_t, std::uint32_t> gpus_of;  // by port that is used
+    for (const std::uint32_t port : of_gpu) ++gpus_of[port];
+    double rail = rate_of(of_gpu.front());
+    std::uint32_t most = 0;
+    for (const auto& [port, gpus] : gpus_of) {
+      rail = std::min(rail, rate_of(port) / gpus);
+      most = std::max(most, gpus);
+    }
+    const auto used = static_cast<std::uint32_t>(gpus_of.size());
+    // What the GPU with the least has: all wait for it (rail_bandwidth()).
+    const double nic = used >= node_.gpus ? rail : rail * node_.gpus / used;
+    if (used != network.nics || std::abs(nic / network.nic - 1) > kSame)
+      differs(fmt::format("{} adapters of {:.4g} GB/s a node", network.nics, network.nic),
+              fmt::format("{} of {:.4g}", used, nic));
+    tell_unused(used);
+    if (most * used > node_.gpus && most > 1)
+      out_.differs.push_back(fmt::format("of {}'s {} adapters one is nearest to {} of {} GPUs: all wait for those",
+                                         file_, used, most, node_.gpus));
+    network.nics = used;
+    network.nic = nic;
+    // Adapters are numbered among those that are used.
+    for (std::uint32_t& port : of_gpu)
+      port = static_cast<std::uint32_t>(std::distance(gpus_of.begin(), gpus_of.find(port)));
+    network.adapter_of_gpu = std::move(of_gpu);
+    if (!node_.gdr)
+      out_.differs.push_back(
+          fmt::format("profile {} says GPUDirect RDMA, not every GPU and adapter of {} can do it: times over nodes may "
+                      "be too short",
+                      machine_.name, file_));
+  }
+
+  void tell_unused(std::uint32_t used) {
+    const auto all = static_cast<std::uint32_t>(node_.nic_gb_per_s.size());
+    if (used < all)
+      out_.differs.push_back(fmt::format("{} of {}'s {} adapters {} nearest to no GPU: NCCL keeps a GPU to its nearest",
+                                         all - used, file_, all, all - used == 1 ? "is" : "are"));
+  }
+
+  static constexpr double kSame = 0.001;
+  MachineProfile& machine_;
+  const NodeTopology& node_;
+  std::string_view file_;
+  TopologyOnMachine out_;
+};
+
+}  // namespace
+
+Result<TopologyOnMachine> put_topology_on(MachineProfile& machine, const NodeTopology& node, std::string_view file) {
+  return Putting(machine, node, file).put();
+}
+
+}  // namespace foreshard::sim
