@@ -52,7 +52,6 @@ struct AllocatorStatistics {
   Statistic oversize_segments;
 };
 
-/// The peaks that `plan` and `replay` report, in bytes, since the last reset.
 /// The private pool of a CUDA graph: all of `reserved` is in use at every replay, though memory_stats() counts only
 /// what the capture left allocated (`active`: gradients and outputs). Zeros: no graph.
 struct GraphPool {
@@ -63,6 +62,7 @@ struct GraphPool {
   bool operator==(const GraphPool&) const = default;
 };
 
+/// The peaks that `plan` and `replay` report, in bytes, since the last reset.
 struct MemoryPeaks {
   Bytes requested = 0;
   Bytes allocated = 0;

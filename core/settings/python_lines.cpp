@@ -43,6 +43,8 @@ class Writer {
     optimizer();
     step();
     if (!s_.alloc_conf.empty()) code_.environment.push_back("PYTORCH_ALLOC_CONF=" + s_.alloc_conf);
+    if (s_.cuda_graph && s_.alloc_conf.find("expandable_segments:True") != std::string::npos)
+      code_.environment.emplace_back("NCCL_GRAPH_REGISTER=0");  // pytorch#158029
     return std::move(code_);
   }
 
@@ -285,7 +287,8 @@ class Writer {
     if (graph.eager_steps > 0) line("# after {} eager steps:", graph.eager_steps);
     line("stream = torch.cuda.Stream()");
     line("stream.wait_stream(torch.cuda.current_stream())");
-    line("with torch.cuda.stream(stream):  # batch: tensors that stay; forward_backward is the step's own");
+    line("# batch: tensors that stay; forward_backward: the step's own forward and backward");
+    line("with torch.cuda.stream(stream):");
     line("    for _ in range({}):", graph.warm_up_steps);
     line("        forward_backward(model, batch)");
     line("        optimizer.step()");

@@ -57,7 +57,8 @@ Result<void> check_reduce_inputs(const Settings& settings) {
 Result<void> check_cuda_graph(const Settings& settings) {
   if (!settings.cuda_graph) return {};
   constexpr std::uint32_t kMaxSteps = 64;  // each is simulated
-  if (settings.cuda_graph->before_capture() > kMaxSteps || settings.cuda_graph->warm_up_steps == 0)
+  const std::uint64_t before = std::uint64_t{settings.cuda_graph->eager_steps} + settings.cuda_graph->warm_up_steps;
+  if (before > kMaxSteps || settings.cuda_graph->warm_up_steps == 0)
     return contradiction(fmt::format("cuda_graph {}: 1 to {} steps before the capture are planned",
                                      name(*settings.cuda_graph), kMaxSteps),
                          "memory no longer changes after three");
@@ -123,6 +124,8 @@ std::vector<std::string> warnings(const Settings& settings) {
                          : "separate_reduce_scatter_group is a call of PyTorch 2.13; from 2.9 on "
                            "set_custom_reduce_scatter with a process group of its own does it. The second NCCL "
                            "communicator's buffers are not in the plan");
+  if (settings.cuda_graph && settings.alloc_conf.find("expandable_segments:True") != std::string::npos)
+    out.emplace_back("expandable segments and NCCL in a CUDA graph need NCCL_GRAPH_REGISTER=0 (pytorch#158029)");
   if (settings.pytorch != kCheckedPyTorch)
     out.push_back(
         fsdp_rules_recorded(settings.pytorch)

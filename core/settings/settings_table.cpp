@@ -201,7 +201,9 @@ Result<void> set_cuda_graph(Settings& settings, const SettingOption& setting, st
   if (value != "true") {
     const auto eager = plus == std::string_view::npos ? Result<std::uint32_t>(0U) : parse_count(value.substr(0, plus));
     const auto warm_up = parse_count(plus == std::string_view::npos ? value : value.substr(plus + 1));
-    if (!eager || !warm_up || *warm_up == 0) return refused(setting, value);
+    if (!eager || !warm_up || *warm_up == 0)
+      return fail(ErrorKind::usage, fmt::format("'{}' is not a value of {} ({})", value, setting.key, setting.values),
+                  {}, "3, or 4+3 with four eager steps before, or none");
     graph = {*eager, *warm_up};
   }
   settings.cuda_graph = graph;

@@ -192,18 +192,26 @@ void StepRunner::run_wait(const Op& op) {
   emitter_.wait_event(kComputeStream, end);
 }
 
-/// The first step on another stream, where there was one before on the first.
+/// The first step on another stream, where there was one before on the first. A workspace of a phase is made with it at
+/// the latest, though the phase has fewer allocs here.
 void StepRunner::add_workspaces(const Op& op) {
-  if (op.kind == OpKind::hook && (op.hook == Hook::forward_begin || op.hook == Hook::backward_begin)) {
-    phase_ = op.hook;
-    allocs_ = 0;
+  const auto make = [this](auto due) {
+    while (!workspaces_.empty() && due(workspaces_.front())) {
+      static_cast<void>(memory_.allocate(workspaces_.front().bytes, MemoryCategory::workspaces, {}));
+      workspaces_.erase(workspaces_.begin());
+    }
+  };
+  if (op.kind == OpKind::alloc) {
+    make([this](const LibraryWorkspace& one) { return one.phase == phase_ && one.allocs_before <= allocs_; });
+    ++allocs_;
   }
-  if (op.kind != OpKind::alloc) return;
-  while (!workspaces_.empty() && workspaces_.front().phase == phase_ && workspaces_.front().allocs_before == allocs_) {
-    static_cast<void>(memory_.allocate(workspaces_.front().bytes, MemoryCategory::workspaces, {}));
-    workspaces_.erase(workspaces_.begin());
-  }
-  ++allocs_;
+  if (op.kind != OpKind::hook) return;
+  const bool begins = op.hook == Hook::forward_begin || op.hook == Hook::backward_begin;
+  if (begins || op.hook == Hook::forward_end) make([this](const LibraryWorkspace& one) { return one.phase == phase_; });
+  if (op.hook == Hook::backward_end) make([](const LibraryWorkspace&) { return true; });
+  if (!begins) return;
+  phase_ = op.hook;
+  allocs_ = 0;
 }
 
 void StepRunner::run_op(const Op& op) {
@@ -261,11 +269,19 @@ void StepRunner::run_captured() {
   run_ops(passes_.end, program_->ops.size());
 }
 
-/// New inputs are copied into those of the capture, and gradients stay: before the passes no memory moves.
+/// New inputs are copied into those of the capture, and gradients stay: before the passes nothing is allocated, and
+/// zero_grad() is not called. What earlier steps left behind their passes is freed as ever.
 void StepRunner::run_replay() {
+  bool zeroes = false;
   for (op_ = 0; op_ < passes_.begin; ++op_) {
     const Op& op = program_->ops[op_];
-    if (op.kind == OpKind::kernel || op.kind == OpKind::copy) run_op(op);
+    const bool in_zero_grad = zeroes;  // up to its end, where microbatch_begin is
+    if (op.kind == OpKind::hook && op.hook == Hook::zero_grad) zeroes = true;
+    if (op.kind == OpKind::hook && op.hook == Hook::microbatch_begin) zeroes = false;
+    if (op.kind != OpKind::alloc && op.kind != OpKind::hook)
+      run_op(op);
+    else if (!in_zero_grad)
+      emitter_.host_work(op.host_before);
   }
   replay();
   run_ops(passes_.end, program_->ops.size());
@@ -286,7 +302,6 @@ void StepRunner::run_program(const Program& program) {
       memory_.allocate_on(streams_.capture());
       run_ops(passes_.begin, ops);
       memory_.allocate_on(kComputeStream);
-      workspaces_.clear();
       break;
     case GraphPhase::capture:
       run_captured();

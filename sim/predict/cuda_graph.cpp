@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/step/graph_schedule.hpp"
 #include "sim/predict/predict.hpp"
 
 namespace foreshard::sim {
@@ -25,6 +26,8 @@ std::string not_capturable(const Workload& workload, const Settings& settings) {
     return "record_stream: blocks that the capture frees come back behind it, which is not modelled";
   if (settings.offload) return "the host waits for offloaded gradients, which a capture cannot do";
   if (!workload.recorded.empty()) return "its steps differ: each size needs a graph of its own";
+  if (workload.steps.empty() || captured_ops(workload.steps.back()).end == 0)
+    return "its step has no forward with a backward behind it";
   if (std::any_of(workload.steps.begin(), workload.steps.end(), waits_in_passes))
     return "the host waits for the GPU in forward or backward, which a capture cannot do";
   return {};

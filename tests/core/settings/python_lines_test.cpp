@@ -105,3 +105,22 @@ TEST_CASE("embedding and head are wrapped before and behind the blocks, by the n
       "fully_shard([model.norm, model.head], mesh=mesh, reshard_after_forward=reshard.get(\", \".join(names[module] "
       "for module in [model.norm, model.head]), False))"));
 }
+
+TEST_CASE("a CUDA graph's statements hold what stands in them") {
+  const std::string text = code({{"cuda_graph", "4+3"}, {"alloc_conf", "expandable_segments:True"}});
+  CHECK(has(text, "with torch.cuda.stream(stream):"));
+  CHECK(has(text, "with torch.cuda.graph(graph, stream=stream, capture_error_mode=\"thread_local\"):"));
+  CHECK(text.find("NCCL_GRAPH_REGISTER=0") != std::string::npos);
+  std::size_t indent = 0;
+  bool opens = false;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::string line = text.substr(from, text.find('\n', from) - from);
+    from += line.size() + 1;
+    if (line.starts_with("#")) continue;
+    const std::size_t here = line.find_first_not_of(' ');
+    INFO(line);
+    CHECK((opens ? here == indent + 4 : here <= indent));
+    indent = here;
+    opens = line.ends_with(":");
+  }
+}

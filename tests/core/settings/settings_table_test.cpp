@@ -213,6 +213,30 @@ TEST_CASE("more reduce-scatter inputs are refused where FSDP2 has no such call o
   CHECK_FALSE(check(s));
 }
 
+TEST_CASE("a CUDA graph is none, its warm-up steps, or eager ones and those") {
+  Settings s;
+  const auto set = [&](const char* value) { return set_setting(s, "cuda_graph", value).has_value(); };
+  REQUIRE(set("4+3"));
+  CHECK(s.cuda_graph == CudaGraph{4, 3});
+  REQUIRE(set("true"));
+  CHECK(s.cuda_graph == CudaGraph{0, 3});
+  CHECK(check(s));
+  for (const char* wrong : {"0", "3+0", "+3", "3+", "a", "-1", "3+3+3"}) CHECK_FALSE(set(wrong));
+  for (const char* many : {"65", "40+40", "4294967295+1", "4294967290+7"}) {
+    INFO(many);
+    REQUIRE(set(many));
+    CHECK_FALSE(check(s));
+  }
+  REQUIRE(set("none"));
+  CHECK_FALSE(s.cuda_graph);
+  s.cuda_graph = CudaGraph{};
+  s.offload = true;
+  CHECK_FALSE(check(s));
+  s.offload = false;
+  s.post_optimizer_event = true;
+  CHECK_FALSE(check(s));
+}
+
 TEST_CASE("odd combinations are warnings") {
   Settings s;
   CHECK(warnings(s).empty());

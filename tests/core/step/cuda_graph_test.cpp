@@ -219,6 +219,56 @@ TEST_CASE("a second stream makes the workspaces of the first step's passes anew,
   CHECK((found[1].phase == Hook::backward_begin && found[1].allocs_before == 2 && found[1].bytes == 5));
 }
 
+TEST_CASE("before the passes a replay works, waits and frees as an eager step does") {
+  Workload w = program();
+  const TensorId kept{5000};
+  for (Program& step : w.steps) {
+    Op made;  // behind the passes, until the next step's begin
+    made.kind = OpKind::alloc;
+    made.tensor = kept;
+    made.size.bytes = 64 * kMiB;
+    Op freed;
+    freed.kind = OpKind::free;
+    freed.tensor = kept;
+    freed.steps_ago = 1;
+    freed.host_before = {11};
+    Op waits;
+    waits.kind = OpKind::synchronize;
+    waits.host_before = {13};
+    step.ops.insert(step.ops.begin(), {freed, waits});
+    step.ops.push_back(made);
+  }
+  constexpr std::int32_t kSteps = kCapture + 9;
+  const Graphed graphed = run_graphed(w, {.steps = kSteps});
+  CHECK(std::count(graphed.log.begin(), graphed.log.end(), "host 11ns") == kSteps);
+  CHECK(std::count(graphed.log.begin(), graphed.log.end(), "host 13ns") == kSteps);
+  const auto& steps = graphed.steps.steps;
+  CHECK(steps[kCapture + 1].peaks == steps[kCapture + 8].peaks);
+}
+
+TEST_CASE("workspaces of a phase with fewer allocs than the first step's are made at its end") {
+  Workload w = program();
+  const auto workspaces_on_capture = [](const Graphed& graphed) {
+    return std::count_if(graphed.run.blocks.begin(), graphed.run.blocks.end(), [](const BlockRecord& block) {
+      return block.step == static_cast<std::int32_t>(kEager) && block.category == MemoryCategory::workspaces &&
+             block.requested == 3 * kMiB;
+    });
+  };
+  for (const Hook behind : {Hook::forward_end, Hook::backward_end}) {
+    Op made;
+    made.kind = OpKind::alloc;
+    made.tensor = TensorId{6000 + static_cast<std::uint32_t>(behind)};
+    made.category = MemoryCategory::workspaces;
+    made.size.bytes = 3 * kMiB;
+    auto& ops = w.steps.front().ops;
+    const auto at = std::find_if(ops.begin(), ops.end(),
+                                 [&](const Op& op) { return op.kind == OpKind::hook && op.hook == behind; });
+    REQUIRE(at != ops.end());
+    ops.insert(at, made);
+  }
+  CHECK(workspaces_on_capture(run_graphed(w)) == 2);
+}
+
 TEST_CASE("a device that launches no graphs says so") {
   ScriptedDevice device;
   device.launch_graphs(false);

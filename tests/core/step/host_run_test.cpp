@@ -254,8 +254,10 @@ TEST_CASE("units of two parameter groups train alike", "[host]") {
   mixed.accumulate = 2;
   Settings small = four_ranks();
   small.reshard_after_forward = {Reshard::Kind::group, 2};
-  for (const Settings& settings : {four_ranks(), mixed, small})
+  for (Settings settings : {four_ranks(), mixed, small}) {
+    settings.pytorch = "2.12";  // the first with such groups
     CHECK(worst_difference(train(small_llama(), settings), train(small_llama(), settings, true)) < 1e-5);
+  }
 }
 
 TEST_CASE("embedding and head train alike as units of their own", "[host]") {

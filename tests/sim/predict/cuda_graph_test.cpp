@@ -99,6 +99,10 @@ TEST_CASE("what cannot be captured is refused with its reason", "[cuda_graph]") 
   const auto refused = predict(waits, machine(), {settings, {}});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().what.find("the host waits for the GPU in forward or backward") != std::string::npos);
+  Workload evaluates = plain;
+  for (Program& step : evaluates.steps)
+    std::erase_if(step.ops, [](const Op& op) { return op.kind == OpKind::hook && op.hook == Hook::backward_end; });
+  CHECK(not_capturable(evaluates, settings).find("backward") != std::string::npos);
   Settings records = settings;
   records.release = Release::record_stream;
   CHECK_FALSE(not_capturable(plain, records).empty());
