@@ -144,8 +144,7 @@ TEST_CASE("options that would do nothing are refused") {
            {"explain", a, "--time", "--blocks", "3"},
            {"explain", a, "--time", "--series", "3"},
            {"export", a, "--format", "perfetto", "-o", svg, "--collapse", "none"},
-           {"view", a, "-o", svg, "--no-remedies"},
-           {"view", a, "-o", svg, "--machine", "h200"}}) {
+           {"view", a, "-o", svg, "--no-remedies"}}) {
     const Answer answer = run_cli(arguments);
     INFO(arguments[0] << " " << answer.err);
     CHECK(answer.status == 2);

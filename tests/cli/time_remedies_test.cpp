@@ -82,7 +82,7 @@ TEST_CASE("each remedy of a model's plan comes with a command that plans it", "[
   const auto settings = check_commands(remedies);
   for (const char* wanted :
        {"--optimizer adam-fused", "--separate-reduce-scatter-group", "--fully-shard-embedding-and-head",
-        "--units-per-group 2", "CUDA graph of forward and backward (at most)"}) {
+        "--units-per-group 2", "--cuda-graph 3"}) {
     INFO(wanted);
     CHECK(contains(settings, wanted));
   }
