@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/base/quantity.hpp"
@@ -20,7 +21,10 @@ struct GraphNode {
     collective = 2,
     record = 3,  ///< cudaEventRecord, an edge's begin
     wait = 4,    ///< cudaStreamWaitEvent, its end
-    hook = 5,    ///< where a phase begins or ends; no node of CUDA's
+    // No nodes of CUDA's: what the host did there while the graph was captured.
+    hook = 5,           ///< where a phase begins or ends
+    section_begin = 6,  ///< of one of FSDP2's sections, and …
+    section_end = 7,    ///< … its end
   };
   Kind kind = Kind::kernel;
   StreamId stream = {};
@@ -31,6 +35,8 @@ struct GraphNode {
   CommunicatorId communicator = {};
   std::uint32_t event = 0;  ///< of the graph
   Hook hook = Hook::forward_begin;
+  const SectionCost* section = nullptr;     ///< of the workload's, as is …
+  const std::string* section_of = nullptr;  ///< … the unit's name
 };
 
 struct CapturedGraph {

@@ -1,5 +1,8 @@
 #include "core/step/op_emitter.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/base/check.hpp"
 
 namespace foreshard {
@@ -67,6 +70,33 @@ void OpEmitter::captured_hook(Hook hook) {
   graph_.nodes.push_back({.kind = GraphNode::Kind::hook, .hook = hook});
 }
 
+void OpEmitter::begin_section(const SectionCost& section, const std::string& unit) {
+  if (!capturing_) return;
+  GraphNode node;
+  node.kind = GraphNode::Kind::section_begin;
+  node.section = &section;
+  node.section_of = &unit;
+  graph_.nodes.push_back(std::move(node));
+}
+
+void OpEmitter::end_section() {
+  if (!capturing_) return;
+  const auto begin = std::find_if(graph_.nodes.rbegin(), graph_.nodes.rend(),
+                                  [](const GraphNode& node) { return node.kind == GraphNode::Kind::section_begin; });
+  FORESHARD_CHECK(begin != graph_.nodes.rend(), "a section ends that did not begin");
+  GraphNode node = *begin;
+  node.kind = GraphNode::Kind::section_end;
+  graph_.nodes.push_back(std::move(node));
+}
+
+/// A little apart from the nodes beside it, so that times tell which of them lie inside.
+void OpEmitter::mark(const GraphNode& node) {
+  constexpr Nanoseconds kApart{2};
+  device_.host_work(kApart);
+  if (node.kind == GraphNode::Kind::section_begin) section_start_ = device_.host_now();
+  if (node.kind == GraphNode::Kind::section_end) recorder_.section(*node.section, *node.section_of, section_start_);
+}
+
 void OpEmitter::issue(const GraphNode& node, std::vector<EventId>& events) {
   switch (node.kind) {
     case GraphNode::Kind::kernel:
@@ -81,6 +111,8 @@ void OpEmitter::issue(const GraphNode& node, std::vector<EventId>& events) {
     case GraphNode::Kind::wait:
       return wait_event(node.stream, events[node.event]);
     case GraphNode::Kind::hook:
+    case GraphNode::Kind::section_begin:
+    case GraphNode::Kind::section_end:
       return;
   }
 }

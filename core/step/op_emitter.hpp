@@ -48,6 +48,9 @@ class OpEmitter {
   [[nodiscard]] bool capturing() const { return capturing_; }
   /// One of the phases' hooks, at its place among the nodes.
   void captured_hook(Hook hook);
+  /// One of FSDP2's sections begins or ends; both must outlive the graph. Nothing outside of a capture.
+  void begin_section(const SectionCost& section, const std::string& unit);
+  void end_section();
   /// cudaGraphLaunch of what was captured; `hook` hears the phases' hooks.
   template <class OnHook>
   void launch(OnHook hook);
@@ -63,12 +66,14 @@ class OpEmitter {
   }
 
   void issue(const GraphNode& node, std::vector<EventId>& events);
+  void mark(const GraphNode& node);
 
   Device& device_;
   RunRecorder& recorder_;
   std::optional<OpId> last_compute_op_;
   std::uint64_t ops_ = 0;
   CapturedGraph graph_;
+  Nanoseconds section_start_;  // of the launch
   bool capturing_ = false;
   bool capture_takes_time_ = true;
 };
@@ -78,10 +83,12 @@ void OpEmitter::launch(OnHook hook) {
   std::vector<EventId> events(graph_.events);
   device_.begin_graph_launch();
   for (const GraphNode& node : graph_.nodes) {
-    if (node.kind == GraphNode::Kind::hook)
-      hook(node.hook);
-    else
+    if (node.kind < GraphNode::Kind::hook) {
       issue(node, events);
+      continue;
+    }
+    mark(node);
+    if (node.kind == GraphNode::Kind::hook) hook(node.hook);
   }
   device_.end_graph_launch();
 }

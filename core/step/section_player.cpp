@@ -47,6 +47,7 @@ void SectionPlayer::begin(Section section, UnitId unit, Pass pass) {
   section_ = &costs_.find(section, unit, pass);
   played_ = 0;
   start_ = emitter_.host_now();
+  emitter_.begin_section(*section_, workload_.units[unit.value].name);
 }
 
 bool SectionPlayer::first(SectionRole role) {
@@ -84,6 +85,7 @@ void SectionPlayer::play(SectionRole role, StreamId on) {
 
 void SectionPlayer::end() {
   emitter_.host_work(section_->host_after);
+  emitter_.end_section();
   recorder_.section(*section_, workload_.units[section_->unit.value].name, start_);
   section_ = nullptr;
 }

@@ -80,9 +80,8 @@ TEST_CASE("each remedy of a model's plan comes with a command that plans it", "[
                 "--reduce-dtype", "float32", "-o", run});
   const nlohmann::json remedies = explained(run);
   const auto settings = check_commands(remedies);
-  for (const char* wanted :
-       {"--optimizer adam-fused", "--separate-reduce-scatter-group", "--fully-shard-embedding-and-head",
-        "--units-per-group 2", "--cuda-graph 3"}) {
+  for (const char* wanted : {"--optimizer adam-fused", "--separate-reduce-scatter-group",
+                             "--fully-shard-embedding-and-head", "--units-per-group 2", "--cuda-graph 3"}) {
     INFO(wanted);
     CHECK(contains(settings, wanted));
   }

@@ -6,6 +6,7 @@
 
 #include "core/run/op_dependencies.hpp"
 #include "core/run/steady_step.hpp"
+#include "core/timeline/places.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "tests/property/timed_workload.hpp"
@@ -71,6 +72,22 @@ TEST_CASE("the edges of a replayed graph are those of the eager step", "[cuda_gr
   const Run graphed = plan(workload, CudaGraph{1, 2}).run;
   CHECK(waits_of(eager) > 10);
   CHECK(waits_of(graphed) == waits_of(eager));
+}
+
+TEST_CASE("kernels of a replay belong to the phases and units that they have in an eager step", "[cuda_graph]") {
+  const Workload workload = late_host(2'000);
+  const auto places = [&](std::optional<CudaGraph> graph) {
+    const Run run = plan(workload, graph).run;
+    const Places where(run, Recording::run, unit_marks(run, Recording::run));
+    const StepRecord* step = timed_step(run);
+    std::vector<std::string> out;
+    for (const DeviceOpRecord& op : run.device_ops)
+      if (op.issue >= step->start && op.issue < step->end) out.push_back(where.phase(op) + " " + where.unit(op));
+    return out;
+  };
+  const auto eager = places({});
+  CHECK(std::count(eager.begin(), eager.end(), "forward layers.1") > 0);
+  CHECK(places(CudaGraph{1, 1}) == eager);
 }
 
 TEST_CASE("how many steps come before the capture changes neither times nor the graph's pool", "[cuda_graph]") {
