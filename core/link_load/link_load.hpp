@@ -6,7 +6,8 @@
 // A link's load is one direction's, what the GPU sends: in a ring as much comes in. Between a collective's begin and
 // its end its bytes are spread evenly, since nothing in a run says how they were: latencies at its begin, and kernels
 // beside it, are not seen inside of it. Collectives side by side add up; where that is more than the link carries, what
-// is too much is moved to when each of them had the link for itself, or shared it with less.
+// is too much is moved to when each of them had the link for itself, or shared it with less. Where that is not enough,
+// these collectives and those that overlap them go as early as the link takes them, what ends first before the others.
 #pragma once
 
 #include <array>
@@ -69,7 +70,8 @@ struct LoadStretch {
 };
 
 /// By time; they do not overlap, and between them nothing moves. What takes no time is in none. A rate is above
-/// LinkLoad::most only where the bytes of the collectives leave no way around it.
+/// LinkLoad::most (but for rounding, 1e-9 of it) only where the bytes of the collectives leave no way around it: in
+/// some window more of them begin and end than it carries.
 [[nodiscard]] std::vector<LoadStretch> load_over_time(const LinkLoad& link);
 
 /// Above this share of what it carries at most a link counts as full.

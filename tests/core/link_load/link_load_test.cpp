@@ -2,6 +2,11 @@
 
 #include "core/link_load/link_load.hpp"
 
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+
 #include "tests/catch.hpp"
 
 using namespace foreshard;
@@ -19,6 +24,38 @@ IdlePart part(std::int64_t start, std::int64_t end, IdleCause cause, std::size_t
   out.cause = cause;
   out.op = op;
   return out;
+}
+
+double peak(const std::vector<LoadStretch>& load) {
+  double most = 0;
+  for (const LoadStretch& of : load) most = std::max(most, of.gb_s);
+  return most;
+}
+
+double bytes_of(const std::vector<LoadStretch>& load) {
+  double bytes = 0;
+  for (const LoadStretch& of : load) bytes += of.gb_s * static_cast<double>((of.end - of.begin).count);
+  return bytes;
+}
+
+// What the fullest window holds that must be moved inside of it, in bytes a nanosecond: no way has a lower peak.
+double fullest_window(const std::vector<LinkTransfer>& transfers) {
+  double most = 0;
+  for (const LinkTransfer& first : transfers)
+    for (const LinkTransfer& last : transfers) {
+      if (last.end <= first.begin) continue;
+      double bytes = 0;
+      for (const LinkTransfer& of : transfers)
+        if (of.begin >= first.begin && of.end <= last.end) bytes += of.bytes;
+      most = std::max(most, bytes / static_cast<double>((last.end - first.begin).count));
+    }
+  return most;
+}
+
+// Not within a stretch of time in which none of the transfers is there.
+bool inside(const LoadStretch& stretch, const std::vector<LinkTransfer>& transfers) {
+  return std::any_of(transfers.begin(), transfers.end(),
+                     [&](const LinkTransfer& of) { return of.begin <= stretch.begin && stretch.end <= of.end; });
 }
 
 }  // namespace
@@ -55,15 +92,63 @@ TEST_CASE("what is too much for the link is moved to when there was room for it,
   CHECK(bytes == Approx(32000));
   CHECK(load[0].gb_s == Approx(105));
   CHECK(load[1].gb_s == Approx(110));
-  // Where there is no room it is shown as it is.
+  // Where there is no room for all, 2000 of the first and 9000 of the second go on top of what fits.
   const auto more = load_over_time(link_of({{{0}, {200}, 16000, 0}, {{100}, {300}, 16000, 1}}, 70));
-  CHECK(more[1].gb_s == Approx(160));
+  REQUIRE(more.size() == 3);
+  CHECK(more[0].gb_s == Approx(70 + 10));
+  CHECK(more[1].gb_s == Approx(70 + 10 + 45));
+  CHECK(more[2].gb_s == Approx(70 + 45));
   // The third, which has nowhere to go, is made room for by the other two.
   const auto short_one =
       load_over_time(link_of({{{0}, {200}, 6000, 0}, {{0}, {200}, 6000, 1}, {{100}, {200}, 6000, 2}}, 100));
   REQUIRE(short_one.size() == 2);
   CHECK(short_one[0].gb_s == Approx(80));
   CHECK(short_one[1].gb_s == Approx(100));
+}
+
+TEST_CASE("a transfer makes room for one that makes room for a third") {
+  const auto three = load_over_time(link_of({{{12}, {22}, 8.4, 0}, {{13}, {29}, 7.2, 1}, {{17}, {18}, 1.0, 2}}, 1));
+  CHECK(peak(three) <= 1 + 1e-6);
+  CHECK(bytes_of(three) == Approx(16.6));
+  const auto chain = load_over_time(link_of({{{0}, {100}, 80, 0}, {{10}, {150}, 50, 1}, {{40}, {50}, 9, 2}}, 1));
+  CHECK(peak(chain) <= 1 + 1e-6);
+  CHECK(bytes_of(chain) == Approx(139));
+  // One that does not fit beside them, and what has nothing to do with it, stay apart.
+  const auto apart = load_over_time(link_of(
+      {{{0}, {100}, 80, 0}, {{10}, {150}, 50, 1}, {{40}, {50}, 9, 2}, {{150}, {160}, 20, 3}, {{160}, {170}, 5, 4}}, 1));
+  REQUIRE(apart.size() >= 2);
+  CHECK(apart.back().gb_s == 0.5);
+  CHECK(apart[apart.size() - 2].gb_s == Approx(2));
+}
+
+TEST_CASE("a rate is above what the link carries only where a window holds more than it") {
+  const bool holds = rc::check("feasible in every window: at most that; no byte lost or moved out of its time", [] {
+    std::vector<LinkTransfer> transfers(*rc::gen::inRange<std::size_t>(1, 12));
+    double bytes = 0;
+    for (std::size_t i = 0; i < transfers.size(); ++i) {
+      const auto begin = *rc::gen::inRange<std::int64_t>(0, 60);
+      transfers[i] = {{begin},
+                      {begin + *rc::gen::inRange<std::int64_t>(1, 40)},
+                      static_cast<double>(*rc::gen::inRange(1, 400)) / 10,
+                      i};
+      bytes += transfers[i].bytes;
+    }
+    std::stable_sort(transfers.begin(), transfers.end(),
+                     [](const LinkTransfer& a, const LinkTransfer& b) { return a.begin < b.begin; });
+    const double fullest = fullest_window(transfers);
+    // Just enough, ample, and too little.
+    for (const double share : {1.0, 1.3, 0.6}) {
+      const double most = fullest * share;
+      const auto load = load_over_time(link_of(transfers, most));
+      RC_ASSERT(std::abs(bytes_of(load) - bytes) <= 1e-6 * bytes);
+      for (const LoadStretch& of : load) RC_ASSERT(inside(of, transfers));
+      if (share >= 1)
+        RC_ASSERT(peak(load) <= most * (1 + 1e-6));
+      else
+        RC_ASSERT(peak(load) >= fullest * (1 - 1e-6));
+    }
+  });
+  CHECK(holds);
 }
 
 TEST_CASE("what takes no time or moves nothing is in no stretch") {
