@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/calibrate/fit_parts.hpp"
+#include "sim/calibrate/topology_adapters.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -69,7 +70,8 @@ Result<void> fit_node(const Samples& samples, MachineProfile& machine, MachineFi
   if (samples.nodes.empty()) return {};
   const NodeTopology& node = samples.nodes.front();
   for (const NodeTopology& other : samples.nodes)
-    if (other.gpus != node.gpus || other.nvlinks != node.nvlinks || other.nic_gb_per_s != node.nic_gb_per_s)
+    if (other.gpus != node.gpus || other.nvlinks != node.nvlinks || other.nic_gb_per_s != node.nic_gb_per_s ||
+        other.nic_slot_gb_per_s != node.nic_slot_gb_per_s || other.nearest != node.nearest)
       return fail(ErrorKind::mismatch, "topologies of different nodes", {}, "give those of equal nodes, or one");
   if (node.nvlinks > 0 && std::abs(node.nvlink_gb_per_s / machine.links.ring - 1) > 0.15)
     return fail(ErrorKind::mismatch,
@@ -86,13 +88,19 @@ Result<void> fit_node(const Samples& samples, MachineProfile& machine, MachineFi
   set(out, "/links/gpus", "count", gpus, 1, node.gpus, 1, source);
   machine.links.gpus = node.gpus;
   if (node.pcie_gb_per_s > 0 && !node.nvswitch && node.nvlinks == 0)
-    out.notes.push_back("GPUs without NVLink: collectives over PCIe are not modelled");
-  if (node.nic_gb_per_s.empty()) return {};
-  const double slowest = *std::min_element(node.nic_gb_per_s.begin(), node.nic_gb_per_s.end());
+    out.notes.push_back(
+        "GPUs without NVLink: /links stay the base's; plans price collectives over PCIe with --topology");
+  const NodeAdapters adapters = adapters_of(node, "the topology");
   double nics = machine.network.nics;
-  set(out, "/network/nics", "count", nics, 1, static_cast<double>(node.nic_gb_per_s.size()), 1, source);
-  machine.network.nics = static_cast<std::uint32_t>(node.nic_gb_per_s.size());
-  set(out, "/network/nic", "GB/s", machine.network.nic, 1, slowest, 1, source + ", the slowest port");
+  // None is named: as put_topology_on(), a GPU has no more of the base's than one.
+  const std::uint32_t used = adapters.used > 0 ? adapters.used : std::min(machine.network.nics, node.gpus);
+  if (used != machine.network.nics || adapters.used > 0) set(out, "/network/nics", "count", nics, 1, used, 1, source);
+  machine.network.nics = used;
+  if (adapters.used == 0) return {};
+  set(out, "/network/nic", "GB/s", machine.network.nic, 1, adapters.nic, 1,
+      source + ", what the GPU with the least of them has");
+  for (const std::string& note : adapters.notes) out.notes.push_back(note);
+  for (const std::string& doubt : adapters.doubts) out.notes.push_back(doubt);
   if (!node.gdr) out.notes.push_back("not every GPU and NIC can do GPUDirect RDMA: multi-node times may be too short");
   return {};
 }

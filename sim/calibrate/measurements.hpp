@@ -76,8 +76,9 @@ struct NodeTopology {
   std::vector<double> nic_gb_per_s;  ///< one a port
   /// Of each port, the share of its adapter's PCIe slot, one direction; 0: the file does not say.
   std::vector<double> nic_slot_gb_per_s;
-  /// By GPU, the ports that are nearest to it: behind the same PCIe switch, the lowest that has one; else of the same
-  /// CPU; else all (ncclTopoGetLocalNet, graph/topo.cc). Places in nic_gb_per_s, ascending.
+  /// By GPU, in the order of their ranks, the ports that are nearest to it in the tree: behind the same PCIe switch,
+  /// the lowest that has one; else of the same CPU; else all. NCCL's choice where all ways carry as much: it compares
+  /// bandwidths first (ncclTopoGetLocal, graph/topo.cc). Places in nic_gb_per_s, ascending.
   std::vector<std::vector<std::uint32_t>> nearest;
   bool gdr = false;  ///< every GPU and NIC can do GPUDirect RDMA
 };

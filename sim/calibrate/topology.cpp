@@ -176,7 +176,17 @@ class TopologyReader {
     }
   }
 
+  /// Ranks of one node follow its GPUs' numbers, which the file's order need not.
+  void sort_gpus() {
+    const auto rank = [](const pugi::xml_node& gpu) {
+      return (gpu.attribute("rank") ? gpu.attribute("rank") : gpu.attribute("dev")).as_ullong();
+    };
+    std::stable_sort(gpus_.begin(), gpus_.end(),
+                     [&](const pugi::xml_node& a, const pugi::xml_node& b) { return rank(a) < rank(b); });
+  }
+
   void finish() {
+    sort_gpus();
     find_nearest();
     node_.gdr = direct_ && !node_.nic_gb_per_s.empty();
     for (const LinkSpeed& speed : kLinkSpeeds)

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <utility>
+
+#include "sim/calibrate/topology_adapters.hpp"
 
 namespace foreshard::sim {
 namespace {
 
-/// What a PCIe slot carries over NCCL's weight for it: 32 GT/s in 128b/130b are 3.94 GB/s a lane, weighed as 3.
-constexpr double kSlotOverWeight = 32.0 * 128 / 130 / 8 / 3;
 /// Microseconds of a ring's and a tree's step over PCIe (NCCL 2.28.9 src/graph/tuning.cc, hwLat).
 constexpr PerProtocol kPcieHop{1.0, 2.5, 5.7};
 constexpr PerProtocol kPcieTreeHop{1.0, 1.9, 4.0};
@@ -95,60 +95,27 @@ class Putting {
     machine_.rates.pcie = slot;
   }
 
-  [[nodiscard]] double rate_of(std::uint32_t port) const {
-    const double slot = node_.nic_slot_gb_per_s[port] * kSlotOverWeight;
-    return slot > 0 ? std::min(node_.nic_gb_per_s[port], slot) : node_.nic_gb_per_s[port];
-  }
-
-  /// GPUs with the same nearest ports are dealt to them in turn (ncclTopoGetLocalNet).
-  [[nodiscard]] std::vector<std::uint32_t> port_of_gpu() const {
-    std::map<std::vector<std::uint32_t>, std::size_t> dealt;
-    std::vector<std::uint32_t> out;
-    for (const std::vector<std::uint32_t>& nearest : node_.nearest)
-      out.push_back(nearest[dealt[nearest]++ % nearest.size()]);
-    return out;
-  }
-
   void adapters() {
-    if (node_.nic_gb_per_s.empty() || node_.nearest.empty()) return;
     Network& network = machine_.network;
-    std::vector<std::uint32_t> of_gpu = port_of_gpu();
-    std::map<std::uint32_t, std::uint32_t> gpus_of;  // by port that is used
-    for (const std::uint32_t port : of_gpu) ++gpus_of[port];
-    double rail = rate_of(of_gpu.front());
-    std::uint32_t most = 0;
-    for (const auto& [port, gpus] : gpus_of) {
-      rail = std::min(rail, rate_of(port) / gpus);
-      most = std::max(most, gpus);
+    NodeAdapters of_node = adapters_of(node_, file_);
+    // No adapter is said: a GPU of fewer has no more of the profile's than one.
+    if (of_node.used == 0) {
+      network.nics = std::min(network.nics, node_.gpus);
+      return;
     }
-    const auto used = static_cast<std::uint32_t>(gpus_of.size());
-    // What the GPU with the least has: all wait for it (rail_bandwidth()).
-    const double nic = used >= node_.gpus ? rail : rail * node_.gpus / used;
-    if (used != network.nics || std::abs(nic / network.nic - 1) > kSame)
+    if (of_node.used != network.nics || std::abs(of_node.nic / network.nic - 1) > kSame)
       differs(fmt::format("{} adapters of {:.4g} GB/s a node", network.nics, network.nic),
-              fmt::format("{} of {:.4g}", used, nic));
-    tell_unused(used);
-    if (most * used > node_.gpus && most > 1)
-      out_.differs.push_back(fmt::format("of {}'s {} adapters one is nearest to {} of {} GPUs: all wait for those",
-                                         file_, used, most, node_.gpus));
-    network.nics = used;
-    network.nic = nic;
-    // Adapters are numbered among those that are used.
-    for (std::uint32_t& port : of_gpu)
-      port = static_cast<std::uint32_t>(std::distance(gpus_of.begin(), gpus_of.find(port)));
-    network.adapter_of_gpu = std::move(of_gpu);
+              fmt::format("{} of {:.4g}", of_node.used, of_node.nic));
+    for (std::string& note : of_node.notes) out_.differs.push_back(std::move(note));
+    for (std::string& doubt : of_node.doubts) out_.doubts.push_back(std::move(doubt));
+    network.nics = of_node.used;
+    network.nic = of_node.nic;
+    network.adapter_of_gpu = std::move(of_node.of_gpu);
     if (!node_.gdr)
       out_.differs.push_back(
           fmt::format("profile {} says GPUDirect RDMA, not every GPU and adapter of {} can do it: times over nodes may "
                       "be too short",
                       machine_.name, file_));
-  }
-
-  void tell_unused(std::uint32_t used) {
-    const auto all = static_cast<std::uint32_t>(node_.nic_gb_per_s.size());
-    if (used < all)
-      out_.differs.push_back(fmt::format("{} of {}'s {} adapters {} nearest to no GPU: NCCL keeps a GPU to its nearest",
-                                         all - used, file_, all, all - used == 1 ? "is" : "are"));
   }
 
   static constexpr double kSame = 0.001;

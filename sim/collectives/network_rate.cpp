@@ -104,8 +104,7 @@ Placement placement_of(const Group& group, std::uint32_t node_ranks) {
 
 double rail_bandwidth(const MachineProfile& machine) {
   const Network& network = machine.network;
-  return std::min(network.nics * network.nic * network.efficiency / machine.links.gpus,
-                  network.nic * network.efficiency);
+  return network.nics * network.nic * network.efficiency / machine.links.gpus;
 }
 
 NetworkRate network_rate(const MachineProfile& machine, const Group& group, NodePattern pattern) {

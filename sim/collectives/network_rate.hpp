@@ -17,8 +17,8 @@
 
 namespace foreshard::sim {
 
-/// GB/s of one GPU's share of a node's healthy adapters: NCCL keeps a GPU to its nearest one, so fewer GPUs than
-/// adapters do not share the rest.
+/// GB/s of one GPU's share of a node's healthy adapters, of which NCCL deals it as many as there are for each GPU of
+/// the node (ncclTopoGetLocalNet): the node's, so that GPUs that take no part leave theirs idle.
 [[nodiscard]] double rail_bandwidth(const MachineProfile& machine);
 
 /// On which nodes the group at `Group::first_rank` is, or the first one, where a node has so many ranks.

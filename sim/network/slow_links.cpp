@@ -26,6 +26,11 @@ Result<void> check_slow_links(const UsedNodes& used, std::span<const SlowAdapter
                   fmt::format("there is no adapter {}.{}: nodes 0 to {} have adapters 0 to {}", slow.node, slow.adapter,
                               used.nodes - 1, used.network.nics - 1),
                   "--slow-adapter", "as in 1.3=5.8: node 1, adapter 3");
+    if (!is_used(used, slow.adapter) && used.network.nics > used.node_gpus)
+      return fail(ErrorKind::usage,
+                  fmt::format("adapter {} is not the first of a GPU of the job: {} GPUs a node have several of {}",
+                              slow.adapter, used.gpus, used.network.nics),
+                  "--slow-adapter", "name the first: a GPU is as slow with any of its own");
     if (!is_used(used, slow.adapter))
       return fail(ErrorKind::usage,
                   fmt::format("no GPU of the job uses adapter {}: {} GPUs a node keep to the nearest of {}",

@@ -86,6 +86,12 @@ TEST_CASE("a topology gives the node's shape; a wrong base is told by its links"
   CHECK(profile->links.gpus == 2);
   CHECK(profile->network.nics == 1);
   CHECK(profile->network.nic == 50);
+  // As a plan with --topology has it: at the slot's rate, where that is below the port's.
+  const MachineFit slow = fitted(
+      {*read_measurements(replaced(kTopology, "class=\"0x020000\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"",
+                                   "class=\"0x020000\" link_speed=\"16.0 GT/s PCIe\" link_width=\"8\""),
+                          "topo.xml")});
+  CHECK(parse_profile(slow.json, "mine.json")->network.nic == Approx(15.754).epsilon(0.001));
   CHECK(profile->valid_range.bytes->most == builtin_profile("h200")->valid_range.bytes->most);
   CHECK(refused({*read_measurements(kTopology, "topo.xml")}, "a100").hint == "is --base the right machine?");
   CHECK(refused({*read_measurements(kTopology, "topo.xml"), *read_measurements(kAllGatherText, "all_gather.txt")})

@@ -36,6 +36,12 @@ TopologyOnMachine put(MachineProfile& machine, const NodeTopology& node) {
   return *on;
 }
 
+std::string replaced_all(std::string text, const std::string& what, const std::string& with) {
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
+    text.replace(at, what.size(), with);
+  return text;
+}
+
 using Lists = std::vector<std::vector<std::uint32_t>>;
 using Texts = std::vector<std::string>;
 
@@ -83,6 +89,7 @@ TEST_CASE("two adapters are shared by the GPUs of their CPUs, at the slower one'
   MachineProfile machine = builtin_profile("h100").value();
   const TopologyOnMachine on = put(machine, node);
   CHECK(on.differs == Texts{"profile h100 says 8 adapters of 50 GB/s a node, node.xml has 2 of 15.75"});
+  CHECK(on.doubts.size() == 1);  // NCCL may take the first for all
   CHECK(machine.network.nics == 2);
   CHECK(rail_bandwidth(machine) == Approx(15.754 * machine.network.efficiency / 4).epsilon(0.001));
   CHECK(adapter_of(machine.network, 8, 3) == 0);
@@ -154,6 +161,68 @@ TEST_CASE("each GPU keeps to the adapter behind its own switch, and equally near
   CHECK(spare.differs.back() == "1 of node.xml's 3 adapters is nearest to no GPU: NCCL keeps a GPU to its nearest");
   CHECK(machine.network.nics == 2);
   CHECK(machine.network.adapter_of_gpu == std::vector<std::uint32_t>{0, 1});
+}
+
+TEST_CASE("a GPU with several adapters of its own has all of them, up to what its slot carries") {
+  CHECK(node_of(switches({"gnn", "gnn"})).nearest == Lists{{0, 1}, {2, 3}});
+  MachineProfile machine = builtin_profile("h100").value();
+  const std::string efa = replaced_all(switches({"gnnnn", "gnnnn"}), "speed=\"400000\"", "speed=\"100000\"");
+  const TopologyOnMachine on = put(machine, node_of(efa));
+  CHECK(on.differs == Texts{"profile h100 says 8 GPUs a node, node.xml has 2",
+                            "profile h100 says 8 adapters of 50 GB/s a node, node.xml has 8 of 12.5"});
+  CHECK(on.doubts == Texts{});
+  CHECK(machine.network.nics == 8);
+  CHECK(machine.network.adapter_of_gpu == std::vector<std::uint32_t>{0, 6});  // 1 of 4, its bits mirrored
+  CHECK(rail_bandwidth(machine) == Approx(50 * machine.network.efficiency));
+  // Two of 50 GB/s are more than the GPU's slot carries, 63.
+  machine = builtin_profile("h100").value();
+  const TopologyOnMachine fast = put(machine, node_of(switches({"gnn", "gnn"})));
+  CHECK(machine.network.nics == 4);
+  CHECK(rail_bandwidth(machine) == Approx(63.015 * machine.network.efficiency).epsilon(0.001));
+  CHECK(fast.differs.back() == "node.xml's GPUs have 100 GB/s of adapters, and slots that carry 63.02: no more counts");
+  // The GPU with one is waited for.
+  machine = builtin_profile("h100").value();
+  const TopologyOnMachine unlike = put(machine, node_of(switches({"gn", "gnn"})));
+  CHECK(machine.network.nics == 3);
+  CHECK(rail_bandwidth(machine) == Approx(50 * machine.network.efficiency));
+  CHECK(unlike.differs.back() == "node.xml's GPUs have 1 to 2 adapters: all wait for those with the least");
+}
+
+TEST_CASE("GPUs are numbered by rank, whatever the order of the file") {
+  const std::string text = text_of("two_adapters.xml");
+  const std::size_t first = text.find("  <cpu"), second = text.find("  <cpu", first + 1), end = text.find("</system>");
+  const std::string swapped =
+      text.substr(0, first) + text.substr(second, end - second) + text.substr(first, second - first) + text.substr(end);
+  const NodeTopology node = node_of(swapped);
+  CHECK(node.nic_slot_gb_per_s == std::vector<double>{12, 48});
+  CHECK(node.nearest == Lists{{1}, {1}, {1}, {1}, {0}, {0}, {0}, {0}});
+  CHECK(node_of(replaced_all(swapped, " rank=", " of=")).nearest == node.nearest);  // by dev
+  MachineProfile machine = builtin_profile("h100").value();
+  put(machine, node);
+  CHECK(adapter_of(machine.network, 8, 0) == 1);
+  CHECK(adapter_of(machine.network, 8, 7) == 0);
+}
+
+TEST_CASE("adapters of unlike speed are a doubt, since NCCL compares bandwidth before nearness") {
+  MachineProfile machine = builtin_profile("h100").value();
+  const std::string alike = switches({"gn", "gn"});
+  CHECK(put(machine, node_of(alike)).doubts == Texts{});
+  machine = builtin_profile("h100").value();
+  CHECK(put(machine, node_of(replaced(alike, "speed=\"400000\"", "speed=\"200000\""))).doubts ==
+        Texts{"node.xml's adapters are unlike (25 and 48 GB/s, by NCCL's weights): a GPU is taken to keep to the "
+              "nearest, where NCCL may take a faster one that is further away"});
+  // A slower one that is nearest to none is no candidate.
+  machine = builtin_profile("h100").value();
+  CHECK(put(machine, node_of(replaced(switches({"n", "gn", "gn"}), "speed=\"400000\"", "speed=\"25000\""))).doubts ==
+        Texts{});
+}
+
+TEST_CASE("without an adapter in the file a GPU has no more of the profile's network than before") {
+  MachineProfile machine = builtin_profile("h100").value();
+  const double before = rail_bandwidth(machine);
+  put(machine, node_of(switches({"gg"})));
+  CHECK(machine.links.gpus == 2);
+  CHECK(rail_bandwidth(machine) == Approx(before));
 }
 
 TEST_CASE("the ports of one adapter share its slot") {
