@@ -142,8 +142,11 @@ Result<sim::MachineProfile> machine_for(const SourceOptions& options, const trac
     auto read = read_topology_file(options.topology, console);
     FORESHARD_TRY(read);
     topology = std::move(*read);
-  } else if (options.machine.empty()) {
-    topology = stored_topology(source.topology);
+  } else if (Topology stored = stored_topology(source.topology); options.machine.empty() && note.empty()) {
+    topology = std::move(stored);
+  } else if (stored.given()) {
+    console.note(fmt::format(
+        "the plan's topology {} is left out, which was its own machine's: --topology FILE gives one", stored.file));
   }
   FORESHARD_TRY(put_on(*machine, topology));
   tell(topology, console);

@@ -42,8 +42,8 @@ struct SourceOptions {
 [[nodiscard]] std::string machine_named(const std::string& asked, const std::string& of_run);
 [[nodiscard]] Result<sim::MachineProfile> machine_of(const std::string& asked, const std::string& of_run);
 /// The machine that was asked for, else the one that the source's run names, else h200, with the fabric and the
-/// topology that go with it. Notes say where the run's is not built in, and where the topology differs. `topology`:
-/// which one.
+/// topology that go with it. Notes say where the run's is not built in, where the topology differs, and where the
+/// run's own topology is left out. `topology`: which one.
 [[nodiscard]] Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source,
                                                       Topology& topology, Console& console);
 /// Whether nobody has said which machine that is: a recording that names no GPU with a profile, planned without

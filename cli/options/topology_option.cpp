@@ -51,6 +51,7 @@ std::vector<std::vector<std::uint32_t>> nearest_of(const nlohmann::json& json, s
 }  // namespace
 
 Result<Topology> read_topology_file(const std::string& path, Console& console) {
+  if (path == "none") return Topology{};
   const auto text = traces::read_text(path);
   FORESHARD_TRY(text);
   auto read = sim::read_topology(*text, path);

@@ -17,8 +17,8 @@ namespace foreshard::cli {
 
 inline constexpr const char* kTopologyHelp =
     "the links of a node as NCCL sees them, instead of the profile's: what NCCL writes to NCCL_TOPO_DUMP_FILE "
-    "(NVLinks, "
-    "PCIe slots, adapters and which GPU is nearest to which)";
+    "(NVLinks, PCIe slots, adapters and which GPU is nearest to which); none: the profile's, also where a store has "
+    "a topology";
 
 /// What one is planned with.
 struct Topology {
@@ -29,7 +29,7 @@ struct Topology {
   [[nodiscard]] bool given() const { return !file.empty(); }
 };
 
-/// Odd input is noted on the console. Errors: those of sim::read_topology().
+/// "none": none is given. Odd input is noted on the console. Errors: those of sim::read_topology().
 [[nodiscard]] Result<Topology> read_topology_file(const std::string& path, Console& console);
 
 /// The key "topology" of `--json` and of a stored plan: null where none is given.

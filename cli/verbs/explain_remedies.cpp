@@ -78,7 +78,9 @@ bool ranks_differ(const Run& run) {
 Result<sim::MachineProfile> machine_of_run(const std::string& asked, const Run& run) {
   auto machine = machine_of(asked, run.info.machine);
   if (!machine || !asked.empty() || run.info.kind != RunKind::planned) return machine;
-  if (const auto stored = run.results.find("topology"); stored != run.results.end()) {
+  // The topology of a machine that is not built in says nothing of the one that stands in for it.
+  if (const auto stored = run.results.find("topology");
+      stored != run.results.end() && machine_note(run.info.machine).empty()) {
     Topology topology = stored_topology(stored->second);
     FORESHARD_TRY(put_on(*machine, topology));
   }
@@ -108,6 +110,10 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
   }
   const std::string& of_run = report.run.info.machine;
   const auto machine = machine_of_run(options.machine, report.run);
+  if (!machine && options.machine.empty()) {
+    report.no_remedies = "the run's machine cannot be had: " + machine.error().what;
+    return {};
+  }
   FORESHARD_TRY(machine);
   report.machine = machine->name;
   report.machine_note =
@@ -135,6 +141,10 @@ Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const R
   }
   const std::string& of_run = report.run.info.machine;
   const auto machine = machine_of_run(options.machine, report.run);
+  if (!machine && options.machine.empty()) {
+    report.no_remedies = "the run's machine cannot be had: " + machine.error().what;
+    return {};
+  }
   FORESHARD_TRY(machine);
   report.machine = machine->name;
   report.machine_note =

@@ -81,8 +81,10 @@ Json time_explanation_json(const Run& run, const std::string& name, const ExtraO
   }
   add_clean_step(planned.get(), {options.machine.value_or(""), {}}, report);
   Json json = time_json(report);
-  if (const auto links = links_of(run, options.machine.value_or(""))) {
-    json["links"] = links_json(*links, *time, true);
+  const auto links = links_of(run, options.machine.value_or(""), console);
+  if (!links) console.note("no links: " + links.error().text());
+  if (links && *links) {
+    json["links"] = links_json(**links, *time, true);
     json["links"]["colour"] = viz::kLinkColour;
   }
   json["colours"] = Json::object();

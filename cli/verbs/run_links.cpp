@@ -9,18 +9,23 @@
 
 namespace foreshard::cli {
 
-Result<RunLinks> links_of(const Run& run, const Workload* workload, const std::string& machine) {
+Result<std::optional<RunLinks>> links_of(const Run& run, const Workload* workload, const std::string& machine,
+                                         Console& console) {
   const auto profile = machine_of_run(machine, run);
+  if (!profile && machine.empty()) {
+    console.note("no links: " + profile.error().text());
+    return std::nullopt;
+  }
   FORESHARD_TRY(profile);
   return RunLinks{sim::link_loads(run, workload, *profile), machine.empty() ? machine_note(run.info.machine) : ""};
 }
 
-Result<RunLinks> links_of(const Run& run, const std::string& machine) {
+Result<std::optional<RunLinks>> links_of(const Run& run, const std::string& machine, Console& console) {
   const auto collective = [](const DeviceOpRecord& op) { return op.kind == DeviceOpRecord::Kind::collective; };
   if (run.workload_json.empty() || std::none_of(run.device_ops.begin(), run.device_ops.end(), collective))
-    return links_of(run, nullptr, machine);
+    return links_of(run, nullptr, machine, console);
   const auto workload = traces::stored_workload(run.workload_json, run.info.kind == RunKind::executed, run.info.name);
-  return links_of(run, workload ? &*workload : nullptr, machine);
+  return links_of(run, workload ? &*workload : nullptr, machine, console);
 }
 
 }  // namespace foreshard::cli

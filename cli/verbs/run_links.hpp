@@ -2,9 +2,11 @@
 // same.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/reports/link_report.hpp"
+#include "cli/terminal/console.hpp"
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
 #include "core/workload/workload.hpp"
@@ -12,10 +14,12 @@
 namespace foreshard::cli {
 
 /// With the workload that the run has in itself.
-[[nodiscard]] Result<RunLinks> links_of(const Run& run, const std::string& machine);
+[[nodiscard]] Result<std::optional<RunLinks>> links_of(const Run& run, const std::string& machine, Console& console);
 
 /// `workload`: the run's; null: it has none. `machine`: as --machine of explain says it; empty: the run's, else h200.
-/// Fails where a machine that was asked for cannot be read.
-[[nodiscard]] Result<RunLinks> links_of(const Run& run, const Workload* workload, const std::string& machine);
+/// Fails where a machine that was asked for cannot be read; where the run's own cannot be had, as with a damaged
+/// topology in the store, there are none, and the console is told why.
+[[nodiscard]] Result<std::optional<RunLinks>> links_of(const Run& run, const Workload* workload,
+                                                       const std::string& machine, Console& console);
 
 }  // namespace foreshard::cli

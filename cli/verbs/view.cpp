@@ -83,14 +83,14 @@ Result<std::string> convert(const std::string& svg, const std::string& format) {
 }
 
 /// The picture that --picture names.
-Result<std::string> draw(const Run& run, const ViewOptions& options) {
+Result<std::string> draw(const Run& run, const ViewOptions& options, Console& console) {
   auto timeline = timeline_options(options);
   FORESHARD_TRY(timeline);
   if (options.picture == "ranks") return viz::draw_rank_map(run, {timeline->window, timeline->width, timeline->theme});
   timeline->limit = run_answer(run).capacity;
-  auto links = links_of(run, options.machine);
+  auto links = links_of(run, options.machine, console);
   FORESHARD_TRY(links);
-  timeline->links = std::move(links->loads);
+  if (*links) timeline->links = std::move((*links)->loads);
   return viz::draw_timeline(run, *timeline);
 }
 
@@ -141,7 +141,7 @@ Result<int> view(ViewOptions& options, Console& console) {
   FORESHARD_TRY(may_write(options.output, options.force));
   const auto run = traces::read_run(options.run, {console.unverified});
   FORESHARD_TRY(run);
-  auto svg = draw(*run, options);
+  auto svg = draw(*run, options, console);
   if (!svg) return tl::unexpected(in_run(svg.error(), run->info.name, options.run));
   auto picture = *format == "svg" ? std::move(svg) : convert(*svg, *format);
   if (!picture) return tl::unexpected(in_file(picture.error(), options.output));
