@@ -70,11 +70,6 @@ class Putting {
 
   void over_pcie() {
     Links& links = machine_.links;
-    if (node_.pcie_gb_per_s <= 0) {
-      out_.doubts.push_back(fmt::format(
-          "{} has no NVLink and does not say what PCIe slots the GPUs have: the profile's NVLink stays", file_));
-      return;
-    }
     differs(fmt::format("NVLink of {:.1f} GB/s", links.ring),
             fmt::format("none, and PCIe slots of {:.1f} GB/s (NCCL's weight)", node_.pcie_gb_per_s));
     scale_links(std::min(1.0, node_.pcie_gb_per_s / links.ring));
@@ -128,6 +123,12 @@ class Putting {
 }  // namespace
 
 Result<TopologyOnMachine> put_topology_on(MachineProfile& machine, const NodeTopology& node, std::string_view file) {
+  if (node.nvlinks == 0 && node.pcie_gb_per_s <= 0 && node.gpus > 1)
+    return fail(ErrorKind::input,
+                "has no NVLink and does not say what PCIe slots the GPUs have: how they reach one "
+                "another is not known",
+                std::string(file),
+                "write it again with NCCL_TOPO_DUMP_FILE; link_speed and link_width of the GPUs' pci elements say it");
   return Putting(machine, node, file).put();
 }
 
