@@ -58,6 +58,28 @@ TEST_CASE("recordings of 2.13's and main's FSDP2 are planned to the byte, from o
   }
 }
 
+/// What the program asks for and gives back in the last step, in order.
+std::vector<std::pair<AllocatorAction, Bytes>> requests(const Workload& workload, const Settings& settings) {
+  const auto machine = sim::builtin_profile("h200");
+  REQUIRE(machine);
+  const auto p = sim::predict(workload, *machine, {settings, {}, 4});
+  REQUIRE(p);
+  std::vector<std::pair<AllocatorAction, Bytes>> out;
+  for (const AllocatorRecord& event : p->run.allocator)
+    if ((event.action == AllocatorAction::alloc || event.action == AllocatorAction::free_requested) &&
+        event.time >= p->run.steps.back().start)
+      out.emplace_back(event.action, event.size);
+  return out;
+}
+
+TEST_CASE("a plan under main's rules asks and frees in main's order, which is not 2.11's") {
+  const Workload older = *import_of("mlp_2.11").workload;
+  const Workload main = *import_of("mlp_main").workload;
+  CHECK(requests(older, main.settings) == requests(main, main.settings));
+  CHECK(requests(main, older.settings) == requests(older, older.settings));
+  CHECK(requests(older, older.settings) != requests(older, main.settings));
+}
+
 TEST_CASE("under another version's rules a recording is refused") {
   for (const std::string name : {"mlp_2.13_inputs", "mlp_main"}) {
     traces::ImportRequest request{
