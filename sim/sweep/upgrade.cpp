@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "core/settings/pytorch_version.hpp"
@@ -55,6 +57,19 @@ bool is_newer(const std::string& to, const std::string& from, const std::vector<
   return minor == other ? followed.empty() || holds(followed.front()->id, to) : minor > other;
 }
 
+/// `version` without what it leaves out, but for rules that are not among `followed`.
+std::string with_all(const std::string& version, const std::vector<const VersionRule*>& followed) {
+  std::string out = version.substr(0, version.find('~'));
+  for (std::size_t at = version.find('~'); at != std::string::npos;) {
+    const std::size_t next = version.find('~', at + 1);
+    const VersionRule* rule = find_rule(std::string_view(version).substr(at + 1, next - at - 1));
+    if (rule != nullptr && std::find(followed.begin(), followed.end(), rule) == followed.end())
+      out = without_rule(out, *rule);
+    at = next;
+  }
+  return out;
+}
+
 }  // namespace
 
 bool VersionChange::moves() const {
@@ -102,11 +117,16 @@ Result<Upgrade> find_upgrade(const Workload& workload, const MachineProfile& mac
   for (const VersionRule* rule : differing_rules(from, out.to))
     (is_followed(*rule, request.settings, machine.gpu()) ? followed : out.not_planned).push_back(rule);
   const bool newer = is_newer(out.to, from, followed);
-  // The newer version with the first k rules; all of them is the newer version itself, and none the older one.
+  // The newer version with the first k rules as it has them and the others as the older one: all of them is the newer
+  // version itself, and none the older one. Either may leave out what the other follows.
+  const std::string& newest = newer ? out.to : from;
+  const std::string& oldest = newer ? from : out.to;
+  const std::string whole_rules = with_all(newest, followed);
   std::vector<std::optional<Result<Prediction>>> with(followed.size());
   for_each(followed.size(), request.threads, [&](std::size_t k) {
-    std::string pytorch = newer ? out.to : from;
-    for (std::size_t i = k; i < followed.size(); ++i) pytorch = without_rule(pytorch, *followed[i]);
+    std::string pytorch = whole_rules;
+    for (std::size_t i = 0; i < followed.size(); ++i)
+      if (!holds(followed[i]->id, i < k ? newest : oldest)) pytorch = without_rule(pytorch, *followed[i]);
     with[k] = under(pytorch);
   });
   for (std::size_t k = 0; k < followed.size(); ++k) {

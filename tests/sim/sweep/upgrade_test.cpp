@@ -70,6 +70,19 @@ TEST_CASE("going back moves the same the other way") {
   }
 }
 
+TEST_CASE("a later version without a rule of both moves what the rule does") {
+  for (const auto& [from, to] : {std::pair("2.11", "2.13~root-reshards"), std::pair("2.13~root-reshards", "2.11")}) {
+    INFO(from << " to " << to);
+    const Upgrade u = upgraded(from, under(to));
+    REQUIRE(u.change.moves());
+    std::int64_t requested = 0;
+    for (const MovedByRule& one : u.rules) requested += one.change.requested;
+    CHECK(requested == u.change.requested);
+    CHECK(std::any_of(u.rules.begin(), u.rules.end(),
+                      [](const MovedByRule& one) { return one.rule->name == "root-reshards"; }));
+  }
+}
+
 TEST_CASE("a setting that only the later version has is that rule's part") {
   Settings more = under("2.13");
   more.reduce_scatter_max_input_buffers = 3;
