@@ -245,7 +245,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
   if (fitting != nullptr) lines.push_back(best_that_fits(p, *fitting));
   if (p.has_time) lines.push_back(time_line(p));
   if (!p.has_time && !p.out_of_memory && !p.deadlock && !p.hang)
-    lines.emplace_back("step time not known: the source has no times (no profiler trace)");
+    lines.emplace_back("step time not known: the source has no times (no profiler trace of eager steps)");
   if (p.has_time && !rank_differences(p).empty()) lines.push_back(ranks_line(p));
   if (p.trials) lines.push_back(trials_line(*p.trials, p.step_ms));
   if (p.beside) lines.push_back(beside_line(*p.beside, p.step_ms));

@@ -353,7 +353,8 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   }
   p.work = work_of_steps(workload, request.settings, p.cycle);
   if (!w.has_timing)
-    p.warnings.push_back("the workload has no timing (no profiler trace was imported): only memory is predicted");
+    p.warnings.push_back(
+        "the workload has no timing (no profiler trace of eager steps was imported): only memory is predicted");
   judge_workload(workload, w, machine, p);
   judge_steps(workload, p);
   judge_prices(w, simulation, p);

@@ -139,7 +139,7 @@ std::string missing(const Workload& workload, const Settings& settings) {
                        : settings.batch ? "seq"
                                         : "batch and seq");
   if (!workload.has_timing || workload.steps.empty())
-    return "no kernels were recorded: import it with a profiler trace (--trace)";
+    return "no kernels of eager steps were recorded: import it with a profiler trace of them (--trace)";
   if (workload.units.empty())
     return "the model's parameters are not known: import it with an about file that gives its units";
   if (products_in(workload, settings) == DType::float32)

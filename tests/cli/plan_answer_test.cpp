@@ -55,7 +55,7 @@ TEST_CASE("what fits says what is left, how fast it is and what the step consist
   sim::Prediction untimed = fits();
   untimed.has_time = false;
   CHECK(answer_lines(untimed, {&untimed.run.settings})[1] ==
-        "step time not known: the source has no times (no profiler trace)");
+        "step time not known: the source has no times (no profiler trace of eager steps)");
 }
 
 TEST_CASE("where recorded steps differ, the largest decides what fits, and the time is a mean") {
