@@ -260,7 +260,8 @@ void print_answer(std::ostream& out, const SweepResult& result) {
                      best.has_time ? fmt::format(": {} a step", milliseconds(best.step_ms)) : std::string(),
                      format_bytes(best.peaks.reserved), host_range_words(best), slowest_words(result, best),
                      sure ? "" : "; it may not fit", best.valid ? "" : "; not valid");
-  if (!best.has_time) out << "which is fastest is not known: the source has no times (no profiler trace of eager steps)\n";
+  if (!best.has_time)
+    out << "which is fastest is not known: the source has no times (no profiler trace of eager steps)\n";
   print_most_that_fits(out, result);
 }
 
