@@ -241,6 +241,16 @@ TEST_CASE("GPUs of another architecture than the profile's are refused") {
   CHECK(on.error().where == "node.xml");
 }
 
+TEST_CASE("GPUs without NVLink whose slots are not said are refused") {
+  NodeTopology node = node_of(text_of("pcie_box.xml"));
+  node.pcie_gb_per_s = 0;
+  MachineProfile machine = *builtin_profile("h100");
+  const auto refused = put_topology_on(machine, node, "box.xml");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what.find("no NVLink") != std::string::npos);
+  CHECK(refused.error().where == "box.xml");
+}
+
 TEST_CASE("a file of more devices than a node has is refused") {
   std::string devices(300, 'n');
   const auto read = read_topology(switches({"g" + devices}), "node.xml");
