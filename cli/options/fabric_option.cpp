@@ -28,7 +28,7 @@ Error wrong(const std::string& text, const std::string& what) {
   return Error{ErrorKind::usage,
                fmt::format("--fabric {}: {}", text, what),
                {},
-               "as in fat-tree:16:2,128:4, rail:32, dragonfly:8:2 or flat"};
+               "as in fat-tree:16:2,128:4, rail:32, dragonfly:8:2, flat or fat-tree:16+sharp"};
 }
 
 Result<Level> read_level(const std::string& text, std::string_view part) {
@@ -49,7 +49,10 @@ Result<Level> read_level(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-Result<void> set_fabric(const std::string& text, sim::Network& network) {
+Result<void> set_fabric(const std::string& whole, sim::Network& network) {
+  constexpr std::string_view kSharp = "+sharp";
+  const bool sharp = whole.ends_with(kSharp);
+  const std::string text = whole.substr(0, whole.size() - (sharp ? kSharp.size() : 0));
   const std::size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
   std::vector<Level> levels;
@@ -74,6 +77,15 @@ Result<void> set_fabric(const std::string& text, sim::Network& network) {
   if (levels.empty() && most > 0) return tl::unexpected(wrong(text, "how many nodes?"));
   if (levels.size() == 2 && (levels[1].nodes <= levels[0].nodes || levels[1].nodes % levels[0].nodes != 0))
     return tl::unexpected(wrong(text, "a pod is made of several whole leaves"));
+  if (sharp && kind == "dragonfly")
+    return tl::unexpected(wrong(whole, "sums in the switches of a dragonfly are not modelled"));
+  if (sharp && network.sharp_efficiency == 0)
+    return tl::unexpected(
+        Error{ErrorKind::usage,
+              fmt::format("--fabric {}: the profile does not say what a switch that adds carries", whole),
+              {},
+              "give it /network/sharp_efficiency, sharp_hop and sharp_direct_hop, as h200 has them"});
+  network.sharp = sharp;
   network.leaf_nodes = network.pod_nodes = network.group_nodes = 0;
   network.oversubscription = network.pod_oversubscription = 1;
   if (levels.empty()) return {};

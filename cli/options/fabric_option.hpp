@@ -13,7 +13,8 @@ namespace foreshard::cli {
 inline constexpr const char* kFabricHelp =
     "how nodes are wired, instead of the profile's: flat (blocks nowhere), fat-tree:NODES[:OVER][,NODES[:OVER]] (nodes "
     "of a leaf switch, then of a pod, and bandwidth into each over that out of it), rail:NODES[:OVER] (each leaf has "
-    "one adapter of so many nodes), dragonfly:NODES[:OVER] (nodes of a group; every two groups are linked)";
+    "one adapter of so many nodes), dragonfly:NODES[:OVER] (nodes of a group; every two groups are linked); "
+    "+sharp behind it: switches add and multicast all-reduces (NCCL_COLLNET_ENABLE=1), as in fat-tree:16+sharp";
 
 /// Sets `network` to the fabric that `text` names, its latencies and adapters left as they are.
 [[nodiscard]] Result<void> set_fabric(const std::string& text, sim::Network& network);

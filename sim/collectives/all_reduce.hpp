@@ -1,4 +1,5 @@
-// NCCL's other ways to all-reduce: tree, NVLink SHARP (NVLS) on one node, NVLS inside and trees between nodes.
+// NCCL's other ways to all-reduce: tree, NVLink SHARP (NVLS) on one node, NVLS inside and trees between nodes,
+// sums in the switches between nodes (SHARP).
 // Formulas of NCCL 2.28.9 src/graph/tuning.cc; docs/collectives.md.
 #pragma once
 
@@ -14,14 +15,19 @@ namespace foreshard::sim {
 /// `links.nvls`; across nodes the sums travel along a tree (NVLSTree).
 [[nodiscard]] Estimate nvls(const MachineProfile& machine, const Group& group);
 
-/// One of NCCL's algorithms with one of its protocols; NVLS has but Simple.
+/// Of several nodes whose switches add (Network::sharp), by NCCL's CollNet: every adapter sends its part once and gets
+/// the sum once. Inside a node the NVSwitch adds and multicasts, where it can and has several GPUs of the group; else
+/// each GPU adds a part that all others send it, and sends them the sum (CollNetDirect).
+[[nodiscard]] Estimate sharp(const MachineProfile& machine, const Group& group);
+
+/// One of NCCL's algorithms with one of its protocols; NVLS and SHARP have but Simple.
 struct AllReduceWay {
-  enum class Algorithm : std::uint8_t { ring = 0, tree = 1, nvls = 2 };
+  enum class Algorithm : std::uint8_t { ring = 0, tree = 1, nvls = 2, sharp = 3 };
   Algorithm algorithm = Algorithm::ring;
   Protocol protocol = Protocol::simple;
 };
 
-/// The fastest of ring, tree and, where the machine has it, NVLS; `machine` as in ring_protocol().
+/// The fastest of ring, tree and, where the machine has them, NVLS and SHARP; `machine` as in ring_protocol().
 [[nodiscard]] AllReduceWay all_reduce_way(const MachineProfile& machine, const Group& group);
 
 [[nodiscard]] Estimate all_reduce(const MachineProfile& machine, const Group& group, AllReduceWay way, bool registered);

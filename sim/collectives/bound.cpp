@@ -48,7 +48,8 @@ MachineProfile faster(MachineProfile machine, Bound bound, double factor) {
         scale(*hops, 1 / factor);
       for (double* latency :
            {&nccl.nvls_latency, &nccl.symmetric_latency, &nccl.symmetric_ll_latency, &nccl.copy_engine_sync,
-            &nccl.barrier, &nccl.copy_start, &nccl.copy_ramp, &network.host_overhead, &network.level_latency})
+            &nccl.barrier, &nccl.copy_start, &nccl.copy_ramp, &network.host_overhead, &network.level_latency,
+            &network.sharp_hop, &network.sharp_direct_hop})
         *latency /= factor;
       break;
     case Bound::slow_adapter:

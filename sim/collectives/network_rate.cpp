@@ -183,7 +183,7 @@ GroupLinks LinksOfGroups::of(const CollectiveRequest& request) {
   GroupLinks out;
   out.link_slowdown = link_slowdown(machine_, request);
   if (alike(machine_, group)) return out;
-  for (const NodePattern pattern : {NodePattern::ring, NodePattern::tree, NodePattern::all_to_all})
+  for (const NodePattern pattern : node_patterns(machine_.network))
     for (const std::uint32_t rail : rails_of(machine_, group)) {
       const Shape shape{static_cast<std::uint32_t>(group.nodes), static_cast<std::uint32_t>(group.node_stride),
                         request.all_nodes, rail, pattern};

@@ -64,7 +64,7 @@ struct UplinkLoad {
 /// What tells a group's links from another's: groups of one shape with equal links have equal prices.
 struct GroupLinks {
   double link_slowdown = 1;
-  std::array<NetworkRate, 3> network;  ///< by NodePattern
+  std::array<NetworkRate, kNodePatterns.size()> network;  ///< by NodePattern
   auto operator<=>(const GroupLinks&) const = default;
 };
 

@@ -117,6 +117,10 @@ struct Network {
   std::uint32_t pod_nodes = 0;    ///< nodes whose leaves share one more level of switches; 0: leaves are all there is
   double pod_oversubscription = 1;  ///< bandwidth into a pod over that out of it
   std::uint32_t group_nodes = 0;    ///< of a dragonfly's groups, which are linked each to each; 0: a tree of switches
+  bool sharp = false;               ///< the switches add and multicast, and NCCL has them do it (CollNet)
+  double sharp_efficiency = 0;      ///< of `nic` that goes through a switch that adds
+  double sharp_hop = 0;             ///< us from a node up to the sum and back, of NVLS inside nodes …
+  double sharp_direct_hop = 0;      ///< … and of CollNetDirect
   std::vector<SlowAdapter> slow_adapters = {};  ///< of this run, not of a profile
   /// The adapter that each of a node's GPUs keeps to, where NCCL's topology says it (not of a profile); empty: they are
   /// dealt in order.

@@ -117,6 +117,7 @@ void read_table_correction(ProfileReader& reader, const nlohmann::json& section,
 
 void read_network(ProfileReader& reader, const nlohmann::json& section, MachineProfile& profile) {
   Network& out = profile.network;
+  std::uint32_t sharp = 0;
   const std::array entries{
       Constant{"nics", "count", nullptr, &out.nics},
       Constant{"nic", "GB/s", &out.nic},
@@ -138,6 +139,10 @@ void read_network(ProfileReader& reader, const nlohmann::json& section, MachineP
       Constant{"pod_nodes", "count", nullptr, &out.pod_nodes, true, true},
       Constant{"pod_oversubscription", "ratio", &out.pod_oversubscription, nullptr, false, true},
       Constant{"group_nodes", "count", nullptr, &out.group_nodes, true, true},
+      Constant{"sharp", "count", nullptr, &sharp, true, true},
+      Constant{"sharp_efficiency", "ratio", &out.sharp_efficiency, nullptr, false, true},
+      Constant{"sharp_hop", "us", &out.sharp_hop, nullptr, true, true},
+      Constant{"sharp_direct_hop", "us", &out.sharp_direct_hop, nullptr, true, true},
   };
   read_constants(reader, section, "/network", entries);
   if (out.efficiency > 1) reader.fail("/network/efficiency/value", "a share of the rate is at most 1");
@@ -148,6 +153,14 @@ void read_network(ProfileReader& reader, const nlohmann::json& section, MachineP
     reader.fail("/network/pod_nodes/value", "a pod is made of whole leaves: a multiple of leaf_nodes");
   if (out.group_nodes > 0 && out.leaf_nodes > 0)
     reader.fail("/network/group_nodes/value", "a dragonfly has no leaves: leave out group_nodes or leaf_nodes");
+  if (sharp > 1) reader.fail("/network/sharp/value", "1 or 0 is expected here", "1: switches add and multicast");
+  out.sharp = sharp == 1;
+  if (out.sharp_efficiency > 1) reader.fail("/network/sharp_efficiency/value", "a share of the rate is at most 1");
+  if (out.sharp && out.group_nodes > 0)
+    reader.fail("/network/sharp/value", "sums in the switches of a dragonfly are not modelled");
+  if (out.sharp && out.sharp_efficiency == 0)
+    reader.fail("/network/sharp_efficiency",
+                "needed where switches add: the share of /network/nic that goes through one");
   if (out.overlap < 1) reader.fail("/network/overlap/value", "an exponent of at least 1 is expected here");
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace foreshard::sim {
 namespace {
@@ -119,6 +120,26 @@ Traffic of_all_to_all(const Fabric& fabric, const Placement& group) {
   return out;
 }
 
+/// The switches' tree lies along the ways from one member to the others and back: each link of them is used once,
+/// however many members are behind it.
+Traffic of_aggregation(const Fabric& fabric, const Placement& group) {
+  std::set<std::uint32_t> links;
+  std::vector<std::uint32_t> way;
+  std::uint32_t levels = 0;
+  for (std::uint32_t i = 0; i < group.count; ++i) {
+    links.insert({fabric.adapter_out(group.node(i)), fabric.adapter_in(group.node(i))});
+    if (i == 0) continue;
+    way.clear();
+    levels = std::max(levels, fabric.route(group.node(0), group.node(i), way));
+    fabric.route(group.node(i), group.node(0), way);
+    links.insert(way.begin(), way.end());
+  }
+  Traffic out;
+  for (const std::uint32_t link : links) out.shares.push_back({link, 1});
+  out.levels = out.longest_step = levels;
+  return out;
+}
+
 }  // namespace
 
 Traffic traffic(const Fabric& fabric, const Placement& group, NodePattern pattern) {
@@ -127,6 +148,8 @@ Traffic traffic(const Fabric& fabric, const Placement& group, NodePattern patter
       return of_tree(fabric, group);
     case NodePattern::all_to_all:
       return of_all_to_all(fabric, group);
+    case NodePattern::aggregation:
+      return of_aggregation(fabric, group);
     case NodePattern::ring:
       break;
   }

@@ -6,16 +6,26 @@
 //   * tree: both trees of ncclGetDtree (src/graph/trees.cc), each with half of the bytes, up and down every edge. A
 //     node with its four edges sends all it can.
 //   * all_to_all: every node sends an equal part to every other node, in one step.
+//   * aggregation: switches add and multicast (SHARP, through NCCL's CollNet): a node sends what it has up once and
+//     gets the sum once; a switch sends one sum up for all nodes below it.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim/network/fabric.hpp"
 
 namespace foreshard::sim {
 
-enum class NodePattern : std::uint8_t { ring, tree, all_to_all };
+enum class NodePattern : std::uint8_t { ring, tree, all_to_all, aggregation };
+inline constexpr std::array kNodePatterns{NodePattern::ring, NodePattern::tree, NodePattern::all_to_all,
+                                          NodePattern::aggregation};
+/// Those that a collective on `network` can have.
+[[nodiscard]] inline std::span<const NodePattern> node_patterns(const Network& network) {
+  return std::span(kNodePatterns).first(network.sharp ? kNodePatterns.size() : kNodePatterns.size() - 1);
+}
 
 /// Members are on nodes `first`, `first` + `stride`, … of a fabric.
 struct Placement {
@@ -27,7 +37,7 @@ struct Placement {
 };
 
 /// What a flow takes of a link at rate 1: every step of a ring has 1, an edge of a tree 0.25 (a node with all four
-/// edges sends 1), a pair of an all-to-all of n members 1 / (n - 1).
+/// edges sends 1), a pair of an all-to-all of n members 1 / (n - 1), all of an aggregation's links 1.
 struct LinkShare {
   std::uint32_t link = 0;
   double share = 0;

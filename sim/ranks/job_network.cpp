@@ -11,7 +11,6 @@
 namespace foreshard::sim {
 namespace {
 
-constexpr std::array kPatterns{NodePattern::ring, NodePattern::tree, NodePattern::all_to_all};
 constexpr double kAsAlone = 1.01;  ///< a price so close to that alone is that alone
 constexpr double kRounding = 1 + 1e-9;
 
@@ -81,7 +80,7 @@ void JobNetwork::add_groups(std::uint32_t communicator, const CommunicatorOption
       rails.insert((first + i * groups.stride) % node_ranks_);
     std::vector<double> kind{static_cast<double>(communicator), static_cast<double>(begin),
                              link_slowdown(machine_, request)};
-    for (const NodePattern pattern : kPatterns) {
+    for (const NodePattern pattern : node_patterns(machine_.network)) {
       const Traffic own = traffic(fabrics[0], placement, pattern);
       std::vector<LinkShare>& shares = group.shares.emplace_back();
       for (const std::uint32_t rail : rails)
@@ -101,7 +100,7 @@ void JobNetwork::keep_links_that_fill(const std::vector<bool>& adapters) {
     for (const auto& [first, group] : of_communicator) {
       std::map<std::uint32_t, double> most;
       for (std::size_t p = 0; p < group.shares.size(); ++p) {
-        const double alone = rate_alone(group, kPatterns[p]);
+        const double alone = rate_alone(group, kNodePatterns[p]);
         for (const LinkShare& share : group.shares[p])
           most[share.link] = std::max(most[share.link], share.share * alone);
       }

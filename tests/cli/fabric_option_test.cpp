@@ -37,6 +37,22 @@ TEST_CASE("a fabric takes the place of the profile's") {
   CHECK(dragonfly.oversubscription == 2);
 }
 
+TEST_CASE("switches add where the fabric says so") {
+  sim::Network network;
+  const auto unknown = set_fabric("flat+sharp", network);
+  REQUIRE_FALSE(unknown);  // what such a switch carries is nowhere
+  CHECK(unknown.error().hint.find("sharp_efficiency") != std::string::npos);
+  network.sharp_efficiency = 0.8;
+  REQUIRE(set_fabric("fat-tree:16:2+sharp", network));
+  CHECK(network.sharp);
+  CHECK(network.leaf_nodes == 16);
+  CHECK(network.oversubscription == 2);
+  REQUIRE(set_fabric("fat-tree:16:2", network));
+  CHECK_FALSE(network.sharp);
+  for (const char* text : {"dragonfly:8+sharp", "+sharp", "fat-tree+sharp", "flat+sharp+sharp", "flat+SHARP"})
+    CHECK_FALSE(set_fabric(text, network));
+}
+
 TEST_CASE("what is no fabric is refused with what would be one") {
   for (const char* text :
        {"", "rail", "rail:", "rail:0", "rail:x", "rail:4:", "rail:4:0.5", "rail:4:nan", "rail:4:1e9", "rail:4,8",

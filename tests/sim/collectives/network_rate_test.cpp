@@ -31,8 +31,6 @@ Group group_on(double nodes, double stride, double all_nodes) {
   return group;
 }
 
-constexpr std::array kPatterns{NodePattern::ring, NodePattern::tree, NodePattern::all_to_all};
-
 MachineProfile blocking(std::uint32_t leaf_nodes, double oversubscription, double level_latency = 0) {
   MachineProfile profile = bare_h200();
   profile.network.leaf_nodes = leaf_nodes;
@@ -52,7 +50,7 @@ double us(const MachineProfile& machine, CollectiveKind kind, std::uint32_t rank
 }  // namespace
 
 TEST_CASE("nothing leaves its leaf on one level, in one leaf or on one node") {
-  for (NodePattern pattern : kPatterns) {
+  for (NodePattern pattern : kNodePatterns) {
     for (const Group& group : {group_on(4, 1, 4), group_on(2, 2, 4), group_on(1, 1, 64)}) {
       CHECK(levels(leaves_of(4, 4), group, pattern) == 0);
       CHECK(slowdown(leaves_of(4, 4), group, pattern) == 1);
@@ -69,6 +67,63 @@ TEST_CASE("a ring of consecutive nodes leaves each leaf once, whatever its lengt
     CHECK(reached.rate == 1);                       // one node's traffic over one node's uplink
   }
   CHECK(slowdown(leaves_of(4, 8), group_on(8, 1, 8), NodePattern::ring) == Approx(2));
+}
+
+TEST_CASE("switches that add send one sum up, however many nodes are below them") {
+  for (double nodes : {5, 8, 13, 64}) {
+    INFO(nodes << " nodes");
+    const NetworkRate reached = network_rate(leaves_of(4, 4), group_on(nodes, 1, nodes), NodePattern::aggregation);
+    CHECK(reached.levels == 1);
+    CHECK(reached.rate == 1);  // one node's traffic over one node's uplink
+  }
+  CHECK(slowdown(leaves_of(4, 8), group_on(8, 1, 8), NodePattern::aggregation) == Approx(2));
+  CHECK(levels(leaves_of(4, 8), group_on(4, 1, 8), NodePattern::aggregation) == 0);
+  // Of 4 replicas of 2 nodes each, all sums of a leaf go up its one node's worth of uplinks.
+  CHECK(slowdown(leaves_of(4, 4), group_on(2, 4, 8), NodePattern::aggregation) == Approx(4));
+}
+
+TEST_CASE("an all-reduce is added in the switches where that is faster") {
+  MachineProfile machine = bare_h200();
+  machine.links.nvls = true;
+  const auto price = [&](CollectiveKind kind, Bytes bytes, std::uint32_t ranks, std::uint32_t a_node) {
+    return ModelledCollectives(machine).price({kind, Transport::nccl, bytes, ranks, a_node});
+  };
+  const auto all_reduce = [&](Bytes bytes, std::uint32_t ranks, std::uint32_t a_node) {
+    return price(CollectiveKind::all_reduce, bytes, ranks, a_node);
+  };
+  const CollectivePrice ring = all_reduce(kGiB, 64, 8);
+  const CollectivePrice replicas = all_reduce(kGiB, 8, 1);
+  const CollectivePrice gather = price(CollectiveKind::all_gather, kGiB, 64, 8);
+  const CollectivePrice alone = all_reduce(kGiB, 8, 8);
+  machine.network.sharp = true;
+  SECTION("each GPU's adapter sends its part once") {
+    const CollectivePrice sums = all_reduce(kGiB, 64, 8);
+    CHECK(sums.path == "NCCL NVLS and SHARP, 16 channels");
+    CHECK(sums.time < ring.time);
+    CHECK(sums.network_bytes == kGiB / 8);
+    CHECK(sums.pattern == NodePattern::aggregation);
+    CHECK_FALSE(sums.caveat.empty());  // no measurement says so
+    // Without NVLS the parts cross NVLink twice, as a ring's do: nothing is won but steps.
+    machine.links.nvls = false;
+    CHECK(all_reduce(kGiB, 64, 8).path.find("ring") != std::string::npos);
+    CHECK(all_reduce(kMiB, 1024, 8).path.find("CollNetDirect and SHARP") != std::string::npos);
+  }
+  SECTION("a group of one GPU a node is bound by its adapter") {
+    const CollectivePrice sums = all_reduce(kGiB, 8, 1);
+    CHECK(sums.network_bytes == kGiB);
+    CHECK(sums.time < replicas.time);
+    const double gb_s =
+        machine.network.nics * machine.network.nic * machine.network.sharp_efficiency / machine.links.gpus;
+    CHECK(sums.time.us() > kGiB / gb_s / 1e3);
+    CHECK(sums.time.us() < 1.05 * kGiB / gb_s / 1e3);
+  }
+  SECTION("nothing else changes") {
+    CHECK(price(CollectiveKind::all_gather, kGiB, 64, 8).time == gather.time);
+    CHECK(all_reduce(kGiB, 8, 8).time == alone.time);
+  }
+  SECTION("it is no slower with more nodes but for their latency") {
+    CHECK(all_reduce(kGiB, 1024, 8).time.us() < 1.01 * all_reduce(kGiB, 16, 8).time.us());
+  }
 }
 
 TEST_CASE("rings side by side share the uplinks of their leaf") {
@@ -114,7 +169,7 @@ TEST_CASE("all-to-all: what peers beyond the leaf get") {
 }
 
 TEST_CASE("more oversubscription is never faster") {
-  for (NodePattern pattern : kPatterns)
+  for (NodePattern pattern : kNodePatterns)
     for (double nodes = 2; nodes <= 24; ++nodes)
       for (double stride : {1, 2, 3, 5}) {
         INFO(nodes << " nodes, stride " << stride);
