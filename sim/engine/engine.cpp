@@ -532,6 +532,60 @@ void Engine::answer_by_script() {
   meetings_.clear();
 }
 
+std::optional<Engine::State> Engine::state(OpId op, OpId first) const {
+  if (!meetings_.empty() || options_.paced || options_.script != nullptr) return std::nullopt;
+  State out;
+  const auto add = [&out](std::int64_t value) { out.own = mixed(out.own, static_cast<std::uint64_t>(value)); };
+  const auto add_time = [&](std::int64_t at) { add(at == kNever.count ? at : at - now_); };
+  // What has passed holds nothing up any more, however long ago it was.
+  const auto add_earliest = [&](std::int64_t at) { add(std::max<std::int64_t>(0, at - now_)); };
+  const auto ops_to = [&](const std::vector<std::uint32_t>& ops) {
+    return static_cast<std::int64_t>(std::upper_bound(ops.begin(), ops.end(), op.value) - ops.begin());
+  };
+  add(static_cast<std::int64_t>(issued_) - op.value);
+  add_time(next_);
+  add_earliest(sides_until_);
+  add(gap_unfinished_);
+  for (std::size_t i = gap_first_; i < gap_issues_.size(); ++i) add(std::max<std::int64_t>(-1, gap_issues_[i] - now_));
+  for (std::uint32_t c = 0; c < communicators_.size(); ++c) {
+    const std::int64_t head = communicators_[c].head - ops_to(table_.communicator_ops(c));
+    out.rounds = mixed(out.rounds, static_cast<std::uint64_t>(head));
+    add_earliest(communicators_[c].earliest);
+  }
+  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+    const Stream& stream = streams_[s];
+    const Lane& lane = lanes_[s];
+    const std::int64_t place = ops_to(table_.stream_ops(s));
+    const bool known = lane.gate == Gate::arrived ? stream.release_at != kNever.count
+                       : lane.gate == Gate::done  ? lane.finish != kNever.count
+                                                  : true;
+    if (!known || (lane.queued && stream.first < first.value)) return std::nullopt;
+    add(stream.head - place);
+    add(stream.issued - place);
+    add_earliest(stream.earliest);
+    add_earliest(stream.earliest_copy);
+    stream.issues.each([&](std::int64_t issue) { add_earliest(issue + machine_.latencies.launch.count); });
+    for (std::uint32_t end = stream.ends.begin(); end != stream.ends.end(); ++end) {
+      const std::int64_t passed = stream.ends.of(end) + machine_.latencies.event_wait.count;
+      if (passed <= now_) continue;
+      add(end - place);
+      add_time(passed);
+    }
+    add(lane.queued + 2 * lane.running + 4 * lane.waits_for_sms + 8 * static_cast<int>(lane.gate));
+    add_time(lane.ready_at);
+    const bool begun = lane.gate != Gate::open;
+    out.rounds = mixed(out.rounds, 2 * std::uint64_t{begun} + std::uint64_t{lane.gate == Gate::done});
+    if (!lane.running) continue;
+    add_time(lane.finish);
+    add_time(stream.release_at);
+    add(lane.remaining);
+    add(lane.rate);
+    add(stream.work);
+    add_time(stream.start);
+  }
+  return out;
+}
+
 std::vector<Stuck> Engine::stuck() const {
   std::vector<Stuck> result;
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {

@@ -134,6 +134,18 @@ class Engine {
   /// How long the compute stream's next op was issued and could not start, and none ran, while a joint collective
   /// waited for other ranks.
   [[nodiscard]] Nanoseconds idle_for_ranks() const { return {idle_for_ranks_}; }
+  /// What the engine's future depends on, in hashes: times from now() on, ops as they lie to `op`. Two engines, or one
+  /// at two times, go on alike where both hashes are equal, the table is alike around both ops, and whoever answers
+  /// their meetings does; where many engines of a job have the same `rounds`, no collective has begun, or is done, on
+  /// some of them only.
+  struct State {
+    std::uint64_t own = 0;
+    std::uint64_t rounds = 0;  ///< how far each communicator's collectives are
+    bool operator==(const State&) const = default;
+  };
+  /// None while a collective has no answer, or where an op before `first` has not ended; nor of paced engines and of
+  /// ones with a script.
+  [[nodiscard]] std::optional<State> state(OpId op, OpId first) const;
   /// Every stream whose first op cannot go on, once advance_once() is false and ops are unfinished.
   [[nodiscard]] std::vector<Stuck> stuck() const;
 

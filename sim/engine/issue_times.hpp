@@ -14,6 +14,19 @@ class IssueTimes {
  public:
   /// Of a queue that is not empty.
   [[nodiscard]] std::int64_t front() const { return front_; }
+  /// first to last.
+  template <class Take>
+  void each(const Take& take) const {
+    std::int64_t time = front_;
+    std::size_t far = far_ ? far_->first : 0;
+    for (std::uint32_t i = 0, place = first_; i < count_; ++i) {
+      if (i > 0) {
+        place = behind(place);
+        time += later_[place] != kFar ? std::int64_t{later_[place]} : far_->later[far++];
+      }
+      take(time);
+    }
+  }
   /// Not before the last one.
   void push(std::int64_t time) {
     if (count_ == later_.size()) grow();

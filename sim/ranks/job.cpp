@@ -1,6 +1,7 @@
 #include "sim/ranks/job.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <deque>
@@ -77,18 +78,21 @@ class JobSimulation {
     if (request.short_ways)
       for (const HostProgram* program : request.programs) rates_.emplace_back(machine, program->table);
     for (const HostProgram* program : request.programs) schedules_.emplace_back(*program, request.host_scale);
+    if (request.last_step && request.repeat_steps && !network_ && !beside() && request.keep_meetings.empty())
+      for (std::size_t i = 0; i < schedules_.size(); ++i) periods_.emplace_back(*request.programs[i], schedules_[i]);
     keep_.resize(job_.classes.classes.size());
     for (const std::uint32_t rank : request.keep_meetings) keep_[job_.classes.of_rank[rank]] = true;
     for (std::size_t i = 0; i < job_.classes.classes.size(); ++i) {
       const RankTraits& traits = request.ranks[job_.classes.classes[i].first];
       ranks_.emplace_back(machine, *request.programs[traits.program], schedules_[traits.program], traits,
                           request.host_scale, request.jitter, request.short_ways ? &rates_[traits.program] : nullptr,
-                          job_.paced);
+                          job_.paced, periods_.empty() ? nullptr : &periods_[traits.program]);
     }
     rounds_.resize(job_.classes.groups.size());
     pending_.resize(ranks_.size());
     answers_.resize(ranks_.size());
     job_.ranks.resize(ranks_.size());
+    if (!periods_.empty()) awaited_between_.resize(ranks_.size());
   }
 
   Job run() {
@@ -98,6 +102,7 @@ class JobSimulation {
       job_.ranks[i].step_ends = ranks_[i].step_ends();
       job_.ranks[i].idle_for_ranks = ranks_[i].idle_for_ranks();
       job_.ranks[i].awaited_in.resize(std::max(job_.ranks[i].awaited_in.size(), job_.ranks[i].step_ends.size()));
+      if (job_.repeated) repeat(i);
       if (!left && is_own(i) && !ranks_[i].finished()) job_.stuck.push_back(stuck(i));
     }
     return std::move(job_);
@@ -226,11 +231,59 @@ class JobSimulation {
 
   [[nodiscard]] bool is_own(std::uint32_t rank) const { return job_.classes.classes[rank].first < request_.own_ranks; }
 
-  [[nodiscard]] bool seen_enough() const {
+  [[nodiscard]] bool seen_enough() {
     if (!request_.last_step) return false;
+    while (!periods_.empty() && !job_.repeated && next_cut_ < periods_[0].cuts().size() && all_at(next_cut_)) {
+      if (repeats(next_cut_)) job_.repeated = next_cut_ / StepPeriod::kCuts;
+      ++next_cut_;
+    }
+    if (job_.repeated) return true;
     for (std::uint32_t i = 0; i < ranks_.size(); ++i)
       if (is_own(i) && ranks_[i].step_ends().size() <= *request_.last_step) return false;
     return true;
+  }
+
+  [[nodiscard]] bool all_at(std::size_t cut) const {
+    return std::all_of(ranks_.begin(), ranks_.end(), [cut](const Rank& rank) { return rank.cuts() > cut; });
+  }
+
+  /// At this cut all ranks stood as a step before, in the same distance from one another, with no collective that only
+  /// some of them had begun, or done. What their hosts have issued lies in steps that are alike, up to one behind the
+  /// last that is wanted.
+  [[nodiscard]] bool repeats(std::size_t index) const {
+    const std::size_t step = index / StepPeriod::kCuts;
+    if (step == 0 || step > *request_.last_step || ranks_[0].cuts() - index > StepPeriod::kCuts) return false;
+    for (const StepPeriod& period : periods_)
+      if (!period.alike(index - StepPeriod::kCuts, *request_.last_step)) return false;
+    const Rank::Cut& first = ranks_[0].cut(index);
+    for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
+      const Rank& rank = ranks_[i];
+      const Rank::Cut& cut = rank.cut(index);
+      if (rank.cuts() - index > StepPeriod::kCuts || rank.issued() > program_of(i).step_ends[step].value + 1 ||
+          !cut.repeats || cut.took != first.took || cut.state->rounds != first.state->rounds)
+        return false;
+    }
+    return true;
+  }
+
+  /// The rest of the step is as it was a step before, and so are those behind it.
+  void repeat(std::uint32_t rank) {
+    const std::size_t step = *job_.repeated;
+    const Rank::Cut& cut = ranks_[rank].cut(next_cut_ - 1);
+    JobRank& out = job_.ranks[rank];
+    out.step_ends.resize(step);
+    out.idle_for_ranks.resize(step);
+    out.awaited_in.resize(step);
+    auto& between = awaited_between_[rank];
+    between.resize(step + 1);
+    Nanoseconds awaited;
+    for (std::size_t part = 0; part <= StepPeriod::kCuts; ++part)
+      awaited += between[step - (part <= (next_cut_ - 1) % StepPeriod::kCuts ? 0 : 1)][part];
+    while (out.step_ends.size() <= *request_.last_step) {
+      out.step_ends.push_back(out.step_ends.back() + cut.took);
+      out.idle_for_ranks.push_back(out.idle_for_ranks.back() + cut.idled);
+      out.awaited_in.push_back(awaited);
+    }
   }
 
   /// Every rank that can go on, as far as it can alone: no rank's way depends on another one's until they meet.
@@ -319,15 +372,25 @@ class JobSimulation {
     JobRank& last = job_.ranks[round.last_class];
     const std::size_t step = ranks_[round.last_class].step_ends().size();  // the last one to come is in it
     if (last.awaited_in.size() <= step) last.awaited_in.resize(step + 1);
+    Nanoseconds* const between = awaited_between(round.last_class, step);
     for (std::size_t i = 0; i < classes.size(); ++i) {
       const Nanoseconds wait = round.last_arrival - round.arrivals[i];
       job_.ranks[classes[i]].waited += wait;
       add_awaited(last.awaited, wait, job_.classes.classes[classes[i]].count);
       add_awaited(last.awaited_in[step], wait, job_.classes.classes[classes[i]].count);
+      if (between != nullptr) add_awaited(*between, wait, job_.classes.classes[classes[i]].count);
       if (keep_[classes[i]]) meetings_of(classes[i], meeting).push_back({round.last_arrival, {}});
       answer(classes[i], {Meeting::Kind::arrived, meeting.communicator, round.last_arrival});
     }
     if (network_) begin_flows(index, rank, meeting, round.last_arrival);
+  }
+
+  /// Where what is waited for this rank in this step is added up by the cuts that it has come to; null: nobody asks.
+  Nanoseconds* awaited_between(std::uint32_t rank, std::size_t step) {
+    if (periods_.empty()) return nullptr;
+    auto& steps = awaited_between_[rank];
+    if (steps.size() <= step) steps.resize(step + 1);
+    return &steps[step][std::min(ranks_[rank].cuts() - step * StepPeriod::kCuts, StepPeriod::kCuts)];
   }
 
   void end(std::uint32_t rank, const Meeting& meeting) {
@@ -419,10 +482,13 @@ class JobSimulation {
 
   const JobRequest& request_;
   Job job_;
-  std::vector<JobGroups> groups_;               // by communicator, of both jobs where there is one beside
-  std::deque<RateTable> rates_;                 // by program
-  std::deque<HostSchedule> schedules_;          // by program
-  std::deque<Rank> ranks_;                      // by class
+  std::vector<JobGroups> groups_;       // by communicator, of both jobs where there is one beside
+  std::deque<RateTable> rates_;         // by program
+  std::deque<HostSchedule> schedules_;  // by program
+  std::deque<StepPeriod> periods_;      // by program; empty: every step is played
+  std::size_t next_cut_ = 0;            // to which not all ranks have come
+  std::vector<std::vector<std::array<Nanoseconds, StepPeriod::kCuts + 1>>> awaited_between_;  // by class, step and cuts
+  std::deque<Rank> ranks_;                                                                    // by class
   std::vector<std::uint32_t> group_of_;         // by class and communicator: its group of classes
   std::vector<Round> rounds_;                   // by group of classes
   std::vector<bool> keep_;                      // by class: its meetings are wanted

@@ -47,6 +47,8 @@ struct JobRequest {
   Jitter jitter = {};  ///< drawn for ops and host work; those for ranks are among `ranks`'s factors
   /// The job is left once every rank has come to the end of this step; none: it is played to its end.
   std::optional<std::size_t> last_step = {};
+  /// What up to `last_step` is as it was a step before is not played (step_period.hpp); false: for tests of that.
+  bool repeat_steps = true;
   JobFabric fabric = {};  ///< without prices: no two groups are looked at together
 };
 
@@ -86,6 +88,9 @@ struct Job {
   std::vector<JobRank> ranks;  ///< by class
   /// A schedule that cannot end: every class but those that did what they live to do; empty where it ended.
   std::vector<StuckRank> stuck;
+  /// From some point in this step on, all up to JobRequest::last_step is as it was a step before, and was not played;
+  /// none: all was.
+  std::optional<std::size_t> repeated;
   bool paced = false;      ///< groups met on links: MeetingTimes::paces say how
   bool jobs_meet = false;  ///< on some of those links groups of both jobs
 

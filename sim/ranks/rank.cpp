@@ -1,6 +1,7 @@
 #include "sim/ranks/rank.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace foreshard::sim {
 namespace {
@@ -14,7 +15,8 @@ constexpr std::size_t kMaxAhead = 4096;
 }  // namespace
 
 Rank::Rank(const MachineProfile& machine, const HostProgram& program, const HostSchedule& schedule,
-           const RankTraits& traits, double host_scale, const Jitter& jitter, RateTable* rates, bool paced)
+           const RankTraits& traits, double host_scale, const Jitter& jitter, RateTable* rates, bool paced,
+           const StepPeriod* period)
     : machine_(machine),
       program_(program),
       acts_(schedule.acts()),
@@ -24,6 +26,8 @@ Rank::Rank(const MachineProfile& machine, const HostProgram& program, const Host
       host_now_{traits.begin},
       most_ahead_(rates != nullptr ? kMaxAhead : 0),
       end_(schedule.acts_before(traits.dead_from)),
+      period_(jitter.kernels.deviation > 0 || jitter.host.deviation > 0 || traits.dead_from != kNeverDies ? nullptr
+                                                                                                          : period),
       engine_(machine, program.table,
               {.keep_timings = false,
                .joint = true,
@@ -121,7 +125,35 @@ Nanoseconds Rank::next() const {
     step_ends_.push_back(engine_.now());
     idle_for_ranks_.push_back(engine_.idle_for_ranks());
   }
+  if (period_ != nullptr)
+    while (next_cut_ < period_->cuts().size() && engine_.ended(period_->cuts()[next_cut_].op)) take_cut();
   if (blocked_ && !is_held_up(acts_[act_])) go_on();
+}
+
+void Rank::take_cut() {
+  cuts_.resize(StepPeriod::kCuts);
+  Cut& cut = cuts_[next_cut_ % StepPeriod::kCuts];
+  const Cut before = std::exchange(cut, {state(), engine_.now(), engine_.idle_for_ranks(), false, {}, {}});
+  cut.repeats = next_cut_ >= StepPeriod::kCuts && cut.state && cut.state == before.state;
+  cut.took = cut.at - before.at;
+  cut.idled = cut.idle_for_ranks - before.idle_for_ranks;
+  ++next_cut_;
+}
+
+/// At the end of the next cut.
+std::optional<Engine::State> Rank::state() const {
+  const std::optional<OpId> first = period_->first_alike(next_cut_ / StepPeriod::kCuts);
+  if (!first) return std::nullopt;
+  const StepPeriod::Cut& cut = period_->cuts()[next_cut_];
+  std::optional<Engine::State> out = engine_.state(cut.op, *first);
+  if (!out) return std::nullopt;
+  const std::int64_t host = (host_now_ - engine_.now()).count;
+  // A host that is blocked goes on when its GPU lets it, and not before its own time.
+  const std::int64_t from = blocked_ ? std::max<std::int64_t>(0, host) : host;
+  for (const std::uint64_t part :
+       {std::uint64_t{act_ - cut.acts}, static_cast<std::uint64_t>(from), std::uint64_t{blocked_}})
+    out->own = mixed(out->own, part);
+  return out;
 }
 
 void Rank::step(Nanoseconds until) {

@@ -8,12 +8,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/engine/engine.hpp"
 #include "sim/ranks/host_schedule.hpp"
 #include "sim/ranks/jitter.hpp"
 #include "sim/ranks/rank_traits.hpp"
+#include "sim/ranks/step_period.hpp"
 
 namespace foreshard::sim {
 
@@ -31,8 +33,11 @@ class Rank {
   /// All references must outlive it; `schedule` is of `program`. `host_scale`: of the job; the rank's own factor comes
   /// on top. Of `jitter` what is drawn for ops and host work. The launch queue is the machine's. `rates`: of the
   /// program's table; null: no short ways (EngineOptions::short_ways). `paced`: EngineOptions'.
+  /// `period`: of `program`; null, and of a rank that draws for
+  /// ops or host work, or dies: there are no cuts.
   Rank(const MachineProfile& machine, const HostProgram& program, const HostSchedule& schedule,
-       const RankTraits& traits, double host_scale, const Jitter& jitter, RateTable* rates, bool paced = false);
+       const RankTraits& traits, double host_scale, const Jitter& jitter, RateTable* rates, bool paced = false,
+       const StepPeriod* period = nullptr);
 
   /// Goes on until a collective has something to tell (engine().meetings()), or nothing is left to do.
   void run() { run_before(kNever); }
@@ -56,6 +61,19 @@ class Rank {
   [[nodiscard]] const Engine& engine() const { return engine_; }
   /// By step: its end on the compute stream.
   [[nodiscard]] const std::vector<Nanoseconds>& step_ends() const { return step_ends_; }
+  /// How it stood at the end of one of its program's cuts (StepPeriod), and what changed since a step before.
+  struct Cut {
+    std::optional<Engine::State> state;  ///< none: it cannot be said
+    Nanoseconds at;
+    Nanoseconds idle_for_ranks;
+    bool repeats = false;  ///< it stood as a step before
+    Nanoseconds took;      ///< since then
+    Nanoseconds idled;     ///< of that
+  };
+  /// Cuts that it has come to; none where it has no period.
+  [[nodiscard]] std::size_t cuts() const { return next_cut_; }
+  /// Of the last StepPeriod::kCuts.
+  [[nodiscard]] const Cut& cut(std::size_t index) const { return cuts_[index % StepPeriod::kCuts]; }
   /// By step: Engine::idle_for_ranks() until then.
   [[nodiscard]] const std::vector<Nanoseconds>& idle_for_ranks() const { return idle_for_ranks_; }
 
@@ -67,6 +85,8 @@ class Rank {
   void go_on();
   void do_act(const Act& act);
   void advance(Nanoseconds until);
+  void take_cut();
+  [[nodiscard]] std::optional<Engine::State> state() const;
   [[nodiscard]] std::int64_t own_work() const;
   [[nodiscard]] bool is_held_up(const Act& act) const;
   [[nodiscard]] bool can_act() const { return !blocked_ && act_ < end_; }
@@ -85,6 +105,9 @@ class Rank {
   std::size_t end_;  // acts it lives to do
   std::vector<Nanoseconds> step_ends_;
   std::vector<Nanoseconds> idle_for_ranks_;
+  const StepPeriod* period_;  // null: nobody asks for cuts
+  std::size_t next_cut_ = 0;
+  std::vector<Cut> cuts_;  // a ring
   Engine engine_;
 };
 
