@@ -29,6 +29,7 @@ void fill(const sim::Prediction& p, AccuracyRow& row) {
   row.adapted = std::any_of(p.interval.rests_on.begin(), p.interval.rests_on.end(),
                             [](const sim::RestsOn& part) { return part.basis == sim::Basis::adapted; });
   row.host_bound = p.host_bound;
+  row.host_may_bind = p.host_may_bind;
   row.time_known = p.valid;
   row.invented = p.addresses_invented;
   row.peaks = p.peaks;

@@ -43,8 +43,9 @@ struct AccuracyRow {
   double low_ms = 0;  ///< ends of the plan's interval
   double high_ms = 0;
   bool host_bound = false;
-  bool adapted = false;    ///< the recorded kernels are rearranged (sim::Basis::adapted)
-  double moved_below = 0;  ///< sim::Interval
+  bool host_may_bind = false;  ///< sim::Prediction's
+  bool adapted = false;        ///< the recorded kernels are rearranged (sim::Basis::adapted)
+  double moved_below = 0;      ///< sim::Interval
   double moved_above = 0;
   bool record_stream = false;  ///< time decides memory
   bool time_known = true;      ///< false: the settings do work that the recording did not time

@@ -19,8 +19,8 @@ struct Promises {
   double host_bound_beyond = 0.08;  ///< outside the run's own range
   double invented = 0.001;
   double clocked = 0.03;
-  // From a model and a machine profile alone. A host-bound step whose host was not measured promises only that the
-  // prediction's own interval holds.
+  // From a model and a machine profile alone. A step that a host binds, or may bind, of which nothing was measured
+  // promises only that the prediction's own interval holds.
   double model_step = 0.10;
   double model_allocated = 0.01;
   double model_reserved = 0.03;

@@ -48,6 +48,7 @@ Json row_json(const AccuracyRow& row) {
   json["low_ms"] = time(row.low_ms);
   json["high_ms"] = time(row.high_ms);
   json["host_bound"] = row.host_bound;
+  json["host_may_bind"] = row.host_may_bind;
   json["record_stream"] = row.record_stream;
   json["valid"] = row.time_known;
   json["peaks_exact"] = row.exact();

@@ -30,7 +30,7 @@ void add(const AccuracyRow& row, AccuracySummary& s) {
     return;
   }
   s.beyond.add(row.beyond());
-  row.host_bound ? s.host.add(row.beyond()) : s.gpu.add(row.error());
+  row.host_bound || row.host_may_bind ? s.host.add(row.beyond()) : s.gpu.add(row.error());
 }
 
 }  // namespace

@@ -41,7 +41,10 @@ std::string line(const AccuracyRow& row) {
   if (row.has_time)
     time = fmt::format("| {} | {:.1f} | {:.1f} [{:.1f}–{:.1f}] | {} | {:.1f} % | {}{} |", title(row), row.step_ms,
                        m.median_ms, m.low_ms, m.high_ms, percent(row.error()), 100 * row.beyond(),
-                       row.host_bound ? "host" : "GPU", row.time_known ? "" : ", not valid");
+                       row.host_bound      ? "host"
+                       : row.host_may_bind ? "GPU or host"
+                                           : "GPU",
+                       row.time_known ? "" : ", not valid");
   const std::string last =
       row.differs.empty() ? fmt::format("{}", fmt::join(accuracy::missed(row), ", ")) : "not asked: " + row.differs;
   return time + fmt::format(" {} | {} | {} | {} | {} |\n", difference(row.peaks.requested, m.peaks.requested),

@@ -112,6 +112,16 @@ std::string end_of(double ms) {
   return fmt::format("{:.{}f}", ms, ms >= 1000 ? 0 : ms >= 100 ? 1 : 2);
 }
 
+/// What the step is bound by; of a host that nothing was measured of, how much slower it may be for that to hold.
+std::string bound_words(const sim::Prediction& p) {
+  if (p.host_bound) return "host-bound";
+  if (!p.host_may_bind) return "GPU-bound";
+  return fmt::format(
+      "GPU-bound unless the host, which nothing was measured of, issues {:.0f} % more slowly than the "
+      "profile's ({:.2f} ms)",
+      100 * std::max(0.0, p.step_ms / p.host_ms - 1), p.host_ms);
+}
+
 std::string time_line(const sim::Prediction& p) {
   std::string line = fmt::format("{:.2f} ms a step{} ({} to {})", p.step_ms,
                                  p.cycle > 1 ? fmt::format(", the mean of {},", p.cycle) : std::string(),
@@ -123,9 +133,9 @@ std::string time_line(const sim::Prediction& p) {
     line += fmt::format(", {:.0f} {}", rate, rate_unit(p.run.settings));
   if (p.utilization.value > 0) line += fmt::format(", MFU {:.0f} %", 100 * p.utilization.value);
   if (p.utilization.value <= 0 && !p.utilization.unknown.empty()) line += ", MFU not known (--detail says why)";
-  line += fmt::format("; {}: {:.0f} % compute, {:.0f} % exposed communication, {:.0f} % neither",
-                      p.host_bound ? "host-bound" : "GPU-bound", share_of(p.compute_ms, p.step_ms),
-                      share_of(p.exposed_communication_ms, p.step_ms), share_of(p.idle_ms, p.step_ms));
+  line += fmt::format("; {}: {:.0f} % compute, {:.0f} % exposed communication, {:.0f} % neither", bound_words(p),
+                      share_of(p.compute_ms, p.step_ms), share_of(p.exposed_communication_ms, p.step_ms),
+                      share_of(p.idle_ms, p.step_ms));
   if (p.exposed_communication_ms > kWorthNaming * p.step_ms)
     if (const std::string most = most_exposed(p); !most.empty()) line += fmt::format(" (most exposed: {})", most);
   return line;

@@ -139,6 +139,8 @@ void judge_basis(const PredictionSpec& spec, const Workload& workload, const Set
     p.interval.moved_above = above / host.range;
   }
   if (std::max(below, above) > kNoticed) p.interval.rests_on.push_back({host.basis, below, above});
+  p.host_may_bind =
+      !p.host_bound && host.basis == Basis::modelled_host && bound.slower_ms > spec.step_excess * bound.step_ms;
   p.difference = difference_width(gpu, from_model(workload) ? spec.difference_model_host : spec.difference_host,
                                   std::max(p.interval.moved_below, p.interval.moved_above));
 }

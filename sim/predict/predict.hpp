@@ -88,6 +88,9 @@ struct Prediction {
   double idle_ms = 0;                   ///< neither: with compute and exposed communication it is step_ms
   Utilization utilization;              ///< MFU
   bool host_bound = false;
+  /// Not host_bound, but nothing was measured of the host, and one at the slow end of what is known would be what
+  /// binds.
+  bool host_may_bind = false;
   HostConfidence host = HostConfidence::recorded;
   Interval interval;      ///< nine of ten measured steps lie in it
   double difference = 0;  ///< relative: a plan of the same source that differs by less may as well be the faster one
