@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -112,14 +113,17 @@ std::string end_of(double ms) {
   return fmt::format("{:.{}f}", ms, ms >= 1000 ? 0 : ms >= 100 ? 1 : 2);
 }
 
-/// What the step is bound by; of a host that nothing was measured of, how much slower it may be for that to hold.
+/// What the step is bound by, with what says so: of links how long they are busy, of a host that nothing was measured
+/// of how much slower it may be for another bound to hold.
 std::string bound_words(const sim::Prediction& p) {
-  if (p.host_bound) return "host-bound";
-  if (!p.host_may_bind) return "GPU-bound";
-  return fmt::format(
-      "GPU-bound unless the host, which nothing was measured of, issues {:.0f} % more slowly than the "
-      "profile's ({:.2f} ms)",
-      100 * std::max(0.0, p.step_ms / p.host_ms - 1), p.host_ms);
+  std::string out(bound_word(p));
+  if (p.bound_by() == sim::BoundBy::links)
+    out += fmt::format(" (collectives run for {:.0f} % of it)", share_of(p.communication_ms, p.step_ms));
+  if (p.host_may_bind)
+    out += fmt::format(
+        " unless the host, which nothing was measured of, issues {:.0f} % more slowly than the profile's ({:.2f} ms)",
+        100 * std::max(0.0, p.step_ms / p.host_ms - 1), p.host_ms);
+  return out;
 }
 
 std::string time_line(const sim::Prediction& p) {
@@ -233,6 +237,16 @@ std::string text_of(const FailedPlace& place) {
   if (!place.op.empty())
     text += fmt::format("{}{}{}", place.of.empty() ? ", " : " (", place.op, place.of.empty() ? "" : ")");
   return text;
+}
+
+std::string_view bound_name(const sim::Prediction& p) {
+  constexpr std::array<std::string_view, 3> kNames{"gpu", "links", "host"};
+  return kNames[static_cast<std::size_t>(p.bound_by())];
+}
+
+std::string_view bound_word(const sim::Prediction& p) {
+  constexpr std::array<std::string_view, 3> kWords{"GPU-bound", "link-bound", "host-bound"};
+  return kWords[static_cast<std::size_t>(p.bound_by())];
 }
 
 std::string_view rate_unit(const Settings& settings) {

@@ -27,6 +27,10 @@ struct FailedPlace {
 /// "step 1, backward, layers.14 (aten::mm)".
 [[nodiscard]] std::string text_of(const FailedPlace& place);
 
+/// What the step is bound by: "gpu", "links", "host"; in words: "GPU-bound", "link-bound", "host-bound".
+[[nodiscard]] std::string_view bound_name(const sim::Prediction& p);
+[[nodiscard]] std::string_view bound_word(const sim::Prediction& p);
+
 /// "tokens/s/GPU", or "samples/s/GPU" of a model without a sequence.
 [[nodiscard]] std::string_view rate_unit(const Settings& settings);
 

@@ -192,6 +192,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["idle_ms"] = time_value(p, p.idle_ms);
   const double rate = tokens_per_second(p);
   json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);
+  json["bound_by"] = p.has_time ? Json(bound_name(p)) : Json(nullptr);
   json["host_bound"] = p.host_bound;
   json["host_may_bind"] = p.host_may_bind;
   json["host_confidence"] = p.has_time ? Json(confidence_name(p.host)) : Json(nullptr);
@@ -318,9 +319,7 @@ void print_detail(Console& console, const sim::Prediction& p) {
   if (p.has_time) {
     table.row({"step time", milliseconds(p.step_ms),
                fmt::format("{:.1f} to {:.1f} ms, {}", p.interval.low_ms, p.interval.high_ms,
-                           p.host_bound      ? "host-bound"
-                           : p.host_may_bind ? "GPU- or host-bound"
-                                             : "GPU-bound")});
+                           fmt::format("{}{}", bound_word(p), p.host_may_bind ? ", or host-bound" : ""))});
     if (const double rate = tokens_per_second(p); rate > 0)
       table.row({fmt::format("  {}", rate_unit(p.run.settings)), fmt::format("{:.0f}", rate)});
     if (p.host_scale.measured_ms > 0)

@@ -178,7 +178,7 @@ Json time_json(const TimeReport& report) {
   json["gaps"] = gaps_json(report.run, e);
   json["parts"] = parts_json(report.run, e);
   json["critical_path"] = path_json(report);
-  json["links"] = report.links ? links_json(*report.links, e, false) : Json(nullptr);
+  json["links"] = report.links ? links_json(*report.links, diagnosed_time(report), false) : Json(nullptr);
   json["without_profiler"] = clean_json(report);
   add_remedies_json(report, json);
   json["fingerprint"] = text_or_null(report.fingerprint);

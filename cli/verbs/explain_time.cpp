@@ -23,10 +23,10 @@ Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
   report.rank_path = rank_path(wanted.run, time->step);
   report.fingerprint = fingerprint_of(wanted.run);
   report.no_remedies = wanted.no_remedies;
-  auto links = links_of(wanted.run, wanted.of_run, wanted.remedies.machine, console);
+  add_clean_step(wanted.workload.get(), wanted.remedies, report);
+  auto links = links_of(diagnosed_run(report), wanted.of_run, wanted.remedies.machine, console);
   FORESHARD_TRY(links);
   report.links = std::move(*links);
-  add_clean_step(wanted.workload.get(), wanted.remedies, report);
   if (wanted.workload) FORESHARD_TRY(add_time_remedies(wanted.workload, wanted.remedies, console, report));
   if (!wanted.picture.empty()) {
     FORESHARD_TRY(write_text(

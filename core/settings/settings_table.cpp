@@ -150,7 +150,7 @@ std::string get_word(const Settings& settings) {
 
 template <auto Member>
 Result<void> set_text(Settings& settings, const SettingOption&, std::string_view value) {
-  settings.*Member = value == "null" ? std::string() : std::string(value);
+  settings.*Member = is_none(value) ? std::string() : std::string(value);
   return {};
 }
 template <auto Member>

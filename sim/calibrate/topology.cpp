@@ -55,6 +55,7 @@ class TopologyReader {
       fail(system, fmt::format("has more than {} GPUs or adapters", kMaxDevices), "is it one node's?");
     if (failed_) return tl::unexpected(error_);
     if (hosts_.size() > 1) fail(system, fmt::format("joins {} hosts", hosts_.size()), "give one node's file");
+    sort_gpus();
     if (failed_) return tl::unexpected(error_);
     finish();
     out_.node = node_;
@@ -124,7 +125,10 @@ class TopologyReader {
     const std::string_view speed = device.attribute("link_speed").value();
     if (speed.empty()) return 0;
     std::uint32_t width = device.attribute("link_width") ? whole(device, "link_width", 64) : 16;
-    if (width == 0) width = 16;
+    if (width == 0) {  // NCCL 2.28 graph/topo.cc: unknown means 16 lanes
+      out_.note("PCIe slots of link_width 0: taken for 16 lanes, as NCCL takes them");
+      width = 16;
+    }
     for (const LaneSpeed& lane : kLaneSpeeds)
       if (speed.starts_with(lane.text)) return width * lane.units / 80;
     out_.note(fmt::format("PCIe speeds that are not known: {}", speed));
@@ -134,7 +138,10 @@ class TopologyReader {
   void nic(const pugi::xml_node& net) {
     if (std::string_view(net.attribute("keep").value()) == "0") return;
     std::uint32_t speed = whole(net, "speed", 100000000);
-    if (speed == 0) speed = 10000;  // NCCL 2.28 graph/topo.cc: unknown means 10 Gb/s
+    if (speed == 0) {  // NCCL 2.28 graph/topo.cc: unknown means 10 Gb/s
+      out_.note("adapters of speed 0: taken for 10 Gb/s, as NCCL takes them");
+      speed = 10000;
+    }
     node_.nic_gb_per_s.push_back(speed / 8000.0);
     node_.nic_slot_gb_per_s.push_back(slot_share(net));
     ports_.push_back(net);
@@ -178,15 +185,20 @@ class TopologyReader {
 
   /// Ranks of one node follow its GPUs' numbers, which the file's order need not.
   void sort_gpus() {
-    const auto rank = [](const pugi::xml_node& gpu) {
-      return (gpu.attribute("rank") ? gpu.attribute("rank") : gpu.attribute("dev")).as_ullong();
+    const auto number = [](const pugi::xml_node& gpu) {
+      return gpu.attribute("rank") ? gpu.attribute("rank") : gpu.attribute("dev");
     };
-    std::stable_sort(gpus_.begin(), gpus_.end(),
-                     [&](const pugi::xml_node& a, const pugi::xml_node& b) { return rank(a) < rank(b); });
+    std::stable_sort(gpus_.begin(), gpus_.end(), [&](const pugi::xml_node& a, const pugi::xml_node& b) {
+      return number(a).as_ullong() < number(b).as_ullong();
+    });
+    for (std::size_t i = 1; i < gpus_.size(); ++i) {
+      const pugi::xml_attribute own = number(gpus_[i]), before = number(gpus_[i - 1]);
+      if (!own.empty() && std::string_view(own.name()) == before.name() && own.as_ullong() == before.as_ullong())
+        fail(gpus_[i], fmt::format("{}=\"{}\" is another GPU's too", own.name(), own.value()), "give one node's file");
+    }
   }
 
   void finish() {
-    sort_gpus();
     find_nearest();
     node_.gdr = direct_ && !node_.nic_gb_per_s.empty();
     for (const LinkSpeed& speed : kLinkSpeeds)

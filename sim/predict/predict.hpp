@@ -76,6 +76,9 @@ struct PredictRequest {
   std::optional<BesideRequest> beside = {};  ///< fill Prediction::beside
 };
 
+/// What a step is bound by: the host that issues it; else, of the GPU's kernels and the links, what is busy longer.
+enum class BoundBy : std::uint8_t { gpu = 0, links = 1, host = 2 };
+
 struct Prediction {
   // Time, ms; 0 and `has_time` false when the workload has no timing.
   bool has_time = false;
@@ -91,6 +94,9 @@ struct Prediction {
   /// Not host_bound, but nothing was measured of the host, and one at the slow end of what is known would be what
   /// binds.
   bool host_may_bind = false;
+  [[nodiscard]] BoundBy bound_by() const {
+    return host_bound ? BoundBy::host : communication_ms > compute_ms ? BoundBy::links : BoundBy::gpu;
+  }
   HostConfidence host = HostConfidence::recorded;
   Interval interval;      ///< nine of ten measured steps lie in it
   double difference = 0;  ///< relative: a plan of the same source that differs by less may as well be the faster one

@@ -16,6 +16,7 @@ using Cure = CauseKind;
 
 /// A JSON value's text as an option takes it: without the quotes around a word.
 std::string word(const std::string& json) {
+  if (json == "null") return "none";
   const bool quoted = json.size() >= 2 && json.front() == '"' && json.back() == '"';
   const std::string text = quoted ? json.substr(1, json.size() - 2) : json;
   return text.find_first_of(" ,{[\"'") == std::string::npos && !text.empty() ? text : "'" + text + "'";
@@ -130,6 +131,7 @@ void List::program() {
   });
   if (base_.optimizer == Optimizer::adam)
     add("the fused optimizer makes no temporaries", {}, [](Settings& s) { s.optimizer = Optimizer::adam_fused; });
+  if (base_.cuda_graph) add("no graph's private pool beside the others", {}, [](Settings& s) { s.cuda_graph.reset(); });
   if (base_.units_per_group > 1)
     add("smaller units: less is gathered at once", {}, [](Settings& s) { s.units_per_group = 1; });
   if (base_.checkpoint == Checkpoint::none)

@@ -31,6 +31,8 @@ TEST_CASE("a topology gives GPUs, their links, their slot and the NICs") {
 TEST_CASE("what NCCL leaves open is filled in or noted") {
   const auto slow = read_measurements(replaced(kTopology, "speed=\"400000\"", "speed=\"0\""), "topo.xml");
   CHECK(slow->node->nic_gb_per_s == std::vector<double>{1.25});
+  REQUIRE(slow->notes.size() == 1);
+  CHECK(slow->notes[0].text.find("10 Gb/s") != std::string::npos);
   const auto unused = read_measurements(replaced(kTopology, "rank=\"1\"", "rank=\"-1\""), "topo.xml");
   CHECK(unused->node->gpus == 1);
   REQUIRE(unused->notes.size() == 2);
@@ -45,6 +47,7 @@ TEST_CASE("wrong topologies are refused with their line") {
   CHECK(topology_error(replaced(kTopology, "speed=\"400000\"", "speed=\"fast\"")).where == "topo.xml line 12 <net>");
   CHECK(topology_error(replaced(kTopology, "count=\"18\"", "count=\"12\"")).what.find("first GPU") !=
         std::string::npos);
+  CHECK(topology_error(replaced(kTopology, "rank=\"1\"", "rank=\"0\"")).what == "rank=\"0\" is another GPU's too");
   CHECK(topology_error("<graphs version=\"1\"></graphs>").what == "has no <system>");
   CHECK(topology_error("<system version=\"1\"></system>").what == "names no GPU");
   CHECK(topology_error("<html><body>404</body></html>").what == "has no <system>");

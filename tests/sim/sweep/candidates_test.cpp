@@ -46,7 +46,10 @@ TEST_CASE("candidates differ from the run and from one another, and their option
   other.reshard_after_forward.kind = Reshard::Kind::never;
   other.units_per_group = 2;
   other.alloc_conf = "max_split_size_mb:100";
-  for (const Settings& base : {Settings{}, four_tuned_gpus(), other}) {
+  Settings graph;
+  graph.cuda_graph = CudaGraph{};
+  CHECK(has(candidates(graph), "--cuda-graph none"));
+  for (const Settings& base : {Settings{}, four_tuned_gpus(), other, graph}) {
     const auto list = candidates(base);
     for (std::size_t i = 0; i < list.size(); ++i) {
       INFO(list[i].setting);
