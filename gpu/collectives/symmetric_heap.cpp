@@ -35,7 +35,7 @@ void close_all(const std::vector<int>& descriptors) {
 SymmetricHeap::SymmetricHeap(Bootstrap& bootstrap, int device, Bytes granularity)
     : bootstrap_(bootstrap), device_(device), granularity_(granularity) {}
 
-Result<std::unique_ptr<SymmetricHeap>> SymmetricHeap::create(Bootstrap& bootstrap) {
+Result<std::unique_ptr<SymmetricHeap>> SymmetricHeap::create(Bootstrap& bootstrap, Bytes arena) {
   const Result<const Driver*> api = driver();
   FORESHARD_TRY(api);
   int device = 0;
@@ -51,11 +51,32 @@ Result<std::unique_ptr<SymmetricHeap>> SymmetricHeap::create(Bootstrap& bootstra
   std::size_t granularity = 0;
   FORESHARD_TRY(
       check((*api)->mem_granularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED), "cuMemGetGranularity"));
-  return std::unique_ptr<SymmetricHeap>(new SymmetricHeap(bootstrap, device, granularity));
+  std::unique_ptr<SymmetricHeap> heap(new SymmetricHeap(bootstrap, device, granularity));
+  if (arena == 0) return heap;
+  const Bytes bytes = (arena + granularity - 1) / granularity * granularity * bootstrap.local_ranks();
+  CUdeviceptr base = 0;
+  FORESHARD_TRY(check((*api)->mem_address_reserve(&base, bytes, 0, 0, 0), "cuMemAddressReserve"));
+  heap->arena_ = base;
+  heap->arena_bytes_ = bytes;
+  return heap;
 }
 
 SymmetricHeap::~SymmetricHeap() {
   for (const Block& block : blocks_) unmap(block);
+  if (arena_ != 0) (void)(*driver())->mem_address_free(arena_, arena_bytes_);
+}
+
+Result<Address> SymmetricHeap::reserve(Bytes bytes) {
+  if (arena_ == 0) {
+    CUdeviceptr base = 0;
+    FORESHARD_TRY(check((*driver())->mem_address_reserve(&base, bytes, 0, 0, 0), "cuMemAddressReserve"));
+    return base;
+  }
+  if (bytes > arena_bytes_ - arena_used_)
+    return fail(ErrorKind::out_of_memory, fmt::format("the addresses of {} bytes of symmetric memory are used up",
+                                                      arena_bytes_ / bootstrap_.local_ranks()));
+  arena_used_ += bytes;
+  return arena_ + arena_used_ - bytes;
 }
 
 Result<void> SymmetricHeap::agree(Bytes bytes, int status) {
@@ -114,10 +135,11 @@ Result<SymmetricHeap::Block> SymmetricHeap::map(Bytes size, std::uint64_t own) {
   FORESHARD_TRY(shared);
 
   const std::uint32_t ranks = bootstrap_.local_ranks();
-  Block block{0, size};
-  CUdeviceptr base = 0;
-  Result<void> done = check(api.mem_address_reserve(&base, size * ranks, 0, 0, 0), "cuMemAddressReserve");
-  block.base = base;
+  const Result<Address> reserved = reserve(size * ranks);
+  const Address base = reserved.value_or(0);
+  const Block block{base, size};
+  Result<void> done;
+  if (!reserved) done = tl::unexpected<Error>(reserved.error());
   for (std::uint32_t r = 0; done && r < ranks; ++r) {
     CUmemGenericAllocationHandle handle = own;
     if (r != bootstrap_.local_rank())
@@ -147,7 +169,7 @@ void SymmetricHeap::unmap(const Block& block) const {
   const Driver& api = **driver();
   for (std::uint32_t r = 0; r < bootstrap_.local_ranks(); ++r)
     (void)api.mem_unmap(block.base + r * block.size, block.size);
-  (void)api.mem_address_free(block.base, block.size * bootstrap_.local_ranks());
+  if (arena_ == 0) (void)api.mem_address_free(block.base, block.size * bootstrap_.local_ranks());
 }
 
 Result<void> SymmetricHeap::release(void* memory) {

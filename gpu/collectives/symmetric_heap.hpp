@@ -27,7 +27,11 @@ class SymmetricHeap {
  public:
   /// On the current device. `exchange` outlives the heap. Errors: a device without virtual memory management or peer
   /// access to the other ranks' devices.
-  [[nodiscard]] static Result<std::unique_ptr<SymmetricHeap>> create(Bootstrap& bootstrap);
+  ///
+  /// `arena`: bytes of addresses that are reserved at once for each rank's copies; 0: none. Allocations follow one
+  /// another in it and no address is used twice, so that a caching allocator which prefers low addresses decides alike
+  /// on all ranks. allocate() fails once they are used up.
+  [[nodiscard]] static Result<std::unique_ptr<SymmetricHeap>> create(Bootstrap& bootstrap, Bytes arena = 0);
   /// Unmaps what is left; not collective. The caller has seen to it that no rank uses this memory any more.
   ~SymmetricHeap();
   SymmetricHeap(const SymmetricHeap&) = delete;
@@ -45,6 +49,9 @@ class SymmetricHeap {
   /// Whether all of [address, address + bytes) lies in one allocation.
   [[nodiscard]] bool contains(Address address, Bytes bytes) const;
 
+  /// Of a heap with an arena: where `address`, of this rank's copy, lies, as a number that is the same on all ranks.
+  [[nodiscard]] Bytes place(Address address) const { return translate(address, 0).value_or(arena_) - arena_; }
+
   [[nodiscard]] Bytes granularity() const { return granularity_; }
   [[nodiscard]] const HeapCounters& counters() const { return counters_; }
   [[nodiscard]] Bootstrap& bootstrap() { return bootstrap_; }
@@ -58,12 +65,16 @@ class SymmetricHeap {
   SymmetricHeap(Bootstrap& bootstrap, int device, Bytes granularity);
   [[nodiscard]] const Block* find(Address address) const;
   [[nodiscard]] Result<void> agree(Bytes bytes, int status);
+  [[nodiscard]] Result<Address> reserve(Bytes bytes);
   [[nodiscard]] Result<Block> map(Bytes size, std::uint64_t own);
   void unmap(const Block& block) const;
 
   Bootstrap& bootstrap_;
   int device_;
   Bytes granularity_;
+  Address arena_ = 0;
+  Bytes arena_bytes_ = 0;
+  Bytes arena_used_ = 0;
   std::vector<Block> blocks_;  ///< by the address of this rank's copy
   HeapCounters counters_;
 };
