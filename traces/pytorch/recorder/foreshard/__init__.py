@@ -1,4 +1,4 @@
-"""Records FSDP2 training steps for foreshard, and opens its run stores.
+"""Records FSDP2 training steps for foreshard, opens its run stores, and brings its collectives into a training.
 
     with foreshard.record("rec/", model, optimizer) as recording:
         for batch in loader:
@@ -6,7 +6,8 @@
             recording.step()
 
 `python -m foreshard.record train.py ARGS` does the same for a script as it is. docs/record.md describes what is
-written. Importing this package imports nothing but the standard library; torch is imported by what records.
+written, docs/torch_collectives.md foreshard.collectives. Importing this package imports nothing but the standard
+library; torch is imported by what records and by collectives.enable().
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import collectives
+
 if TYPE_CHECKING:
     from .fake import FakeRecording
     from .recording import Recording
 
 __version__ = "0.1.0"
-__all__ = ["open", "record", "record_fake", "record_setup"]
+__all__ = ["collectives", "open", "record", "record_fake", "record_setup"]
 
 
 def record(

@@ -42,7 +42,7 @@ def describe_units(root: Any) -> list[dict[str, Any]]:
     names = {id(state): _unit_name(state, root, module_names) for state in states}
     units = []
     for state in states:
-        groups = _groups(state)
+        groups = groups_of(state)
         if not groups and state is not states[0]:
             continue  # fully_shard on a module whose parameters all lie in other units does nothing
         unit = {
@@ -60,7 +60,7 @@ def describe_units(root: Any) -> list[dict[str, Any]]:
 
 def reduces_gradients(root: Any) -> bool:
     """Whether a backward that began now would reduce its gradients (set_requires_gradient_sync)."""
-    return any(group.reduce_grads for state in _states(root) for group in _groups(state))
+    return any(group.reduce_grads for state in _states(root) for group in groups_of(state))
 
 
 def waits_for_optimizer_event(root: Any) -> bool:
@@ -87,7 +87,7 @@ def _states(root: Any) -> Iterable[Any]:
             yield state
 
 
-def _groups(state: Any) -> list[Any]:
+def groups_of(state: Any) -> list[Any]:
     """FSDPState._fsdp_param_groups (2.12 and later: one for each mesh), before it _fsdp_param_group or None."""
     groups = getattr(state, "_fsdp_param_groups", None)
     if groups is not None:
@@ -100,7 +100,7 @@ def _unit_name(state: Any, root: Any, module_names: dict[int, str]) -> str:
     """The name in FSDP's ranges (FSDPParamGroup._module_fqn, set in FSDPState._init_fqns): a list's joined by ", "."""
     if state is _state(root):
         return ""
-    for group in _groups(state):
+    for group in groups_of(state):
         if getattr(group, "_module_fqn", None) is not None:
             return str(group._module_fqn)
     return ", ".join(module_names.get(id(module), "") for module in getattr(state, "_modules", ()))

@@ -186,6 +186,6 @@ def _move_states_to_device(parameters: list[Any], buffers: list[Any], device: An
 
 
 def _groups(state: Any) -> list[Any]:
-    from ..units import _groups as groups_of
+    from ..units import groups_of
 
     return groups_of(state)

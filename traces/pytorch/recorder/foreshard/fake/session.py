@@ -131,16 +131,16 @@ class FakeRecording:
         self._units = fsdp_units.describe_units(root)
         self.log.modules.describe(root)
         states = list(fsdp_units._states(root))
-        kept = [one for one in states if fsdp_units._groups(one) or one is states[0]]
+        kept = [one for one in states if fsdp_units.groups_of(one) or one is states[0]]
         self._mark_shards(kept)
-        self._fsdp.set_units(kept, fsdp_units._groups)
+        self._fsdp.set_units(kept, fsdp_units.groups_of)
         self._inputs = InputWatch(root, Guard())
 
     def _mark_shards(self, states: list[Any]) -> None:
         """Setup's allocations of shards carry their parameter, so that other meshes resize them."""
         number = 0
         for state in states:
-            for group in fsdp_units._groups(state):
+            for group in fsdp_units.groups_of(state):
                 for parameter in group.fsdp_params:
                     local = getattr(parameter.sharded_param, "_local_tensor", parameter.sharded_param)
                     block = self.log.block_of(local) if local.device.type == "cuda" else None
@@ -208,7 +208,7 @@ class FakeRecording:
         """model.parameters() by the units' numbers."""
         number = {}
         for state in fsdp_units._states(self._root):
-            for group in fsdp_units._groups(state):
+            for group in fsdp_units.groups_of(state):
                 for parameter in group.fsdp_params:
                     number[id(parameter.sharded_param)] = self._fsdp.parameter_of[id(parameter)]
         return [number[id(p)] for p in self._root.parameters() if id(p) in number]
