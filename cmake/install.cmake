@@ -1,5 +1,6 @@
 # What `cmake --install` and CPack make. Components: `program` is foreshard with its man pages and completions;
-# `development` the libraries of core, sim, traces and viz with their headers, for find_package(foreshard).
+# `development` the libraries of core, sim, traces and viz with their headers, for find_package(foreshard); where CUDA
+# was found `gpu` is foreshard-gpu, and `collectives` the library that the Python package loads.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -10,6 +11,9 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE ${PROJE
               ${PROJECT_BINARY_DIR}/foreshard.spdx.json DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 if(TARGET foreshard-gpu)
   install(TARGETS foreshard-gpu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gpu OPTIONAL)
+endif()
+if(TARGET foreshard_collectives)
+  install(TARGETS foreshard_collectives LIBRARY DESTINATION lib/foreshard-collectives COMPONENT collectives OPTIONAL)
 endif()
 
 # A program is built with the RUNPATH that it is installed with. CMake would give it another and end that with colons, to

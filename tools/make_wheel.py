@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Packs the installed program and the Python package into one wheel: make_wheel.py PREFIX OUT.
 
-PREFIX is where `cmake --install --component program` has put the program; OUT gets
-foreshard-VERSION-py3-none-manylinux_2_N_ARCHITECTURE.whl. N is what the program's symbols ask for, read with readelf:
-any system with that glibc, or a newer one, runs it (PEP 600). Needs setuptools and wheel, and nothing of the network;
+PREFIX is where `cmake --install --component program` has put the program and, where CUDA was found, `--component
+collectives` the library of foreshard.collectives; OUT gets foreshard-VERSION-py3-none-manylinux_2_N_ARCHITECTURE.whl. N
+is what their symbols ask for, read with readelf: any system with that glibc, or a newer one, runs them (PEP 600). Needs setuptools and wheel, and nothing of the network;
 ends with 77 where they are missing.
 """
 
@@ -20,6 +20,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "traces/pytorch/recorder"
 PARTS = ("bin/foreshard", "lib/foreshard")
+LIBRARY = "lib/foreshard-collectives/libforeshard_collectives.so"
 
 # The manylinux tag whose systems have that libstdc++ (auditwheel's policies): GLIBCXX_3.4.N to glibc 2.M.
 LIBSTDCXX = {28: 31, 29: 34, 30: 35, 31: 37, 32: 38, 33: 39, 34: 41}
@@ -57,8 +58,8 @@ def glibc_of(files: list[Path]) -> int:
 
 
 def stage(prefix: Path, folder: Path) -> list[Path]:
-    """Puts package and program into `folder`. Returns the program's files."""
-    shutil.copytree(PACKAGE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "program"))
+    """Puts package, program and library into `folder`. Returns the files that are not Python."""
+    shutil.copytree(PACKAGE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "program", "*.so"))
     for file in ("LICENSE", "NOTICE"):
         shutil.copy(REPOSITORY / file, folder)
     shutil.copy(prefix / "share/doc/foreshard/foreshard.spdx.json", folder / "foreshard")
@@ -70,7 +71,10 @@ def stage(prefix: Path, folder: Path) -> list[Path]:
             shutil.copytree(source, target)
         elif source.exists():
             shutil.copy(source, target)
-    return [file for file in sorted(program.rglob("*")) if file.is_file()]
+    files = [file for file in sorted(program.rglob("*")) if file.is_file()]
+    if (prefix / LIBRARY).exists():
+        files.append(Path(shutil.copy(prefix / LIBRARY, folder / "foreshard/collectives")))
+    return files
 
 
 def main() -> None:

@@ -12,7 +12,9 @@ skip() {
 python3 -c 'import venv, pip' 2>/dev/null || skip "python3 has no venv or no pip (python3-venv, python3-pip)"
 
 rm -rf "$out"
-cmake --install "$build" --component program --prefix "$out/program" --strip >/dev/null
+for component in program collectives; do # the second where CUDA was found
+  cmake --install "$build" --component $component --prefix "$out/program" --strip >/dev/null
+done
 python3 "$repository/tools/make_wheel.py" "$out/program" "$out/wheel" 2>"$out/log" || {
   [ $? = 77 ] && skip "$(tail -n 1 "$out/log")"
   cat "$out/log"
@@ -37,4 +39,7 @@ python -c 'import foreshard; print(foreshard.open("run.db").execute("SELECT kind
 for file in NOTICE foreshard.spdx.json; do
   [ -n "$(find environment -name "$file")" ] || { echo "the wheel has no $file"; exit 1; }
 done
+[ ! -e "$build/gpu/torch_collectives/libforeshard_collectives.so" ] || python -c '
+from foreshard.collectives import library
+print(library.load().path)'
 ls wheel
