@@ -1,0 +1,112 @@
+"""One rank kills itself in the middle of a training; the others must end within ten seconds. Started without torchrun,
+whose agent would end them itself: killed.py issuing|waiting|replaying|differing [RANKS].
+
+issuing: the others go on issuing steps. waiting: they wait for the GPU, in the step that the last rank does not come to.
+replaying: forward and backward are one CUDA graph. differing: the last rank lives, but gathers into another place than
+the others; a rank must say so, and no byte may arrive."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+STEP = 5  # in which the last rank dies
+LIMIT_S = 10
+
+
+def rank(how, number, ranks):
+    import foreshard.collectives
+    import llama
+    import torch
+    import torch.distributed as dist
+
+    device = torch.device("cuda", number)
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl", device_id=device)
+    model, _ = llama.sharded("tiny", device, reshard=True, compiled=False)
+    print(foreshard.collectives.enable(model), flush=True)
+    batches = llama.Batches(model.size, 2, 512, device, number)
+    tokens = batches.next()
+    side = torch.cuda.Stream()
+
+    def step():
+        batches.loss(model, tokens).backward()
+
+    if how == "replaying":
+        with torch.cuda.stream(side):
+            step()
+            step()
+        torch.cuda.synchronize()
+        dist.barrier()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
+            step()
+        step = graph.replay
+    if how == "differing":
+        step = differing(number == ranks - 1)
+    for turn in range(1_000_000):
+        if number == ranks - 1 and turn == STEP and how != "differing":
+            torch.cuda.synchronize()
+            time.sleep(1)  # the others are in their step by now
+            os.kill(os.getpid(), signal.SIGKILL)
+        step()
+        if how != "issuing":
+            torch.cuda.synchronize()
+
+
+def differing(last):
+    """A step that gathers into one of two places, the last rank into the other from step STEP on."""
+    import torch
+    from foreshard import collectives
+
+    (group,) = collectives._groups.values()
+    both = group.empty((2, group.ranks * 1000), torch.float32)
+    side = torch.cuda.Stream()
+    turns = iter(range(1_000_000))
+
+    def step():
+        other = last and next(turns) >= STEP
+        output = both[1 if other else 0]
+        with torch.cuda.stream(side):
+            both.fill_(-1)
+            mine = output[group.rank * 1000 : (group.rank + 1) * 1000]
+            mine.fill_(group.rank)
+            try:
+                group.all_gather(output, mine, side.cuda_stream)
+            except RuntimeError as error:
+                written = (both >= 0).sum().item()
+                print(f"{error}: {written} elements of both places are written, 1000 of them its own", flush=True)
+                raise
+
+    return step
+
+
+def main(how, ranks):
+    environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29571", "WORLD_SIZE": str(ranks)}
+    started = [
+        subprocess.Popen([sys.executable, __file__, how, str(ranks)],
+                         env={**os.environ, **environment, "RANK": str(number)})
+        for number in range(ranks)
+    ]  # fmt: skip
+    while all(process.poll() is None for process in started):
+        time.sleep(0.05)
+    died = time.monotonic()
+    late = False
+    for number, process in enumerate(started):
+        try:
+            process.wait(2 * LIMIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            late = True
+        took = time.monotonic() - died
+        print(f"{how}: rank {number} ended {took:.1f} s after the first, code {process.returncode}", flush=True)
+        late = late or took > LIMIT_S
+    sys.exit(late)
+
+
+arguments = (sys.argv[1] if len(sys.argv) > 1 else "waiting", int(sys.argv[2]) if len(sys.argv) > 2 else 2)
+if "RANK" in os.environ:
+    rank(arguments[0], int(os.environ["RANK"]), arguments[1])
+else:
+    main(*arguments)
