@@ -39,7 +39,8 @@ function(foreshard_part name package license version relationship)
      \"relatedSpdxElement\": \"${id}\"}")
 endfunction()
 
-# foreshard_sbom(FILE): for the program `foreshard`. foreshard-gpu, which no package holds, links CUDA besides.
+# foreshard_sbom(FILE): for the program `foreshard`. foreshard-gpu, which no package holds, links CUDA besides; what the
+# wheel's libforeshard_collectives.so holds stands in NOTICE alone.
 function(foreshard_sbom file)
   set(FORESHARD_DISTRIBUTION debian)
   if(EXISTS /etc/os-release)

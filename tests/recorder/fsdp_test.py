@@ -1,5 +1,6 @@
 """The recorder on FSDP2 itself, on the CPU with a process group that does nothing. Needs torch 2.6 or later."""
 
+import inspect
 import json
 import logging
 import os
@@ -24,6 +25,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 
 import foreshard
+import foreshard.collectives
 from foreshard import units
 from foreshard.about import make_about
 from foreshard.environment import describe_environment
@@ -31,6 +33,41 @@ from foreshard.model_facts import describe_model, describe_optimizer
 from foreshard.rank_barrier import RankBarrier
 
 logging.getLogger("foreshard").setLevel(logging.ERROR)
+
+
+class CollectivesTest(unittest.TestCase):
+    """foreshard.collectives beside the classes of this PyTorch; without a GPU nothing runs."""
+
+    def setUp(self):
+        fsdp_model.start()
+        self.addCleanup(fsdp_model.stop)
+
+    def test_parameters_on_the_cpu_stay_with_the_process_group(self):
+        model = fsdp_model.shard(fsdp_model.Model())
+        with self.assertLogs("foreshard", "WARNING"):
+            (served,) = foreshard.collectives.enable(model)
+        self.assertEqual((served.units, served.by), (4, "nccl"))
+        self.assertIn("cpu", served.reason)
+
+    def test_calls_are_those_of_fsdp2(self):
+        try:
+            from torch.distributed.fsdp._fully_shard import _fsdp_api as api
+            from torch.distributed.fsdp._fully_shard import _fsdp_collectives as default
+        except ImportError:
+            self.skipTest("this PyTorch has no FSDP2 as fully_shard")
+        if not hasattr(api, "AllGather"):
+            self.skipTest("this PyTorch has no custom collectives (2.8 and later)")
+        from foreshard.collectives.comms import ForeshardAllGather, ForeshardReduceScatter
+
+        for ours, base, theirs in (
+            (ForeshardAllGather, api.AllGather, default.DefaultAllGather),
+            (ForeshardReduceScatter, api.ReduceScatter, default.DefaultReduceScatter),
+        ):
+            self.assertTrue(issubclass(ours, base))
+            self.assertFalse(getattr(ours, "__abstractmethods__", ()))
+            for name in ("allocate", "__call__"):
+                expected = inspect.signature(getattr(theirs, name)).parameters
+                self.assertEqual(list(inspect.signature(getattr(ours, name)).parameters), list(expected), name)
 
 
 def about_of(model, optimizers=()):

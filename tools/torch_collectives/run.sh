@@ -54,8 +54,9 @@ for case in $CASES; do
       ;;
     losses)
       for by in nccl foreshard; do
-        train 120 "losses_$by" --by $by --model 1b --seq 1024 --lr 3e-4 --compile --warmup 0 --timed 200
+        train 120 "losses_$by" --by $by --model 1b --seq 512 --lr 1e-4 --deterministic --warmup 0 --timed 200
       done
+      try 20 losses "$PYTHON" losses.py "$OUT/losses_nccl.json" "$OUT/losses_foreshard.json"
       ;;
     step)
       IFS=, read -ra settings <<<"${STEPS:-foreshard --graph,symmetric --graph,nccl --graph,foreshard,symmetric,nccl}"

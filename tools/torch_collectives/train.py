@@ -127,12 +127,16 @@ def main():
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--no-reshard", action="store_true")
     parser.add_argument("--graph", action="store_true")
+    parser.add_argument("--deterministic", action="store_true", help="no atomics: the same bits in every run")
     parser.add_argument("--warmup", type=int, default=6)
     parser.add_argument("--timed", type=int, default=20)
     parser.add_argument("--trace", default="", help="a profiler trace of two steps (rank 0)")
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
 
+    if options.deterministic:
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+        torch.use_deterministic_algorithms(True)
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.cuda.set_device(device)
     settings = dist.ProcessGroupNCCL.Options()
