@@ -629,6 +629,12 @@ Kernel choose(const ReduceItem& item) {
 
 }  // namespace
 
+Result<void> reduce_runs_here() {
+  cudaFuncAttributes attributes{};
+  return check(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(choose({}))),
+               "cudaFuncGetAttributes(foreshard_reduce)");
+}
+
 Result<void> launch_reduce(const ReduceItem& item, const ReduceLinks& links, const ReduceLaunch& launch,
                            cudaStream_t stream) {
   const Kernel kernel = choose(item);

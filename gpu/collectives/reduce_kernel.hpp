@@ -66,6 +66,10 @@ struct ReduceLaunch {
   std::uint32_t cluster = 2;  ///< CTAs of a cluster, a divisor of ctas: taken SMs lie in pairs, as GEMM clusters do
 };
 
+/// Whether the current device runs the kernel: the build has machine code of some architectures alone. Errors: it does
+/// not.
+[[nodiscard]] Result<void> reduce_runs_here();
+
 /// Puts a launch for `item` on the stream. Errors: a dtype that is not reducible() (transport_choice.hpp), CUDA's.
 [[nodiscard]] Result<void> launch_reduce(const ReduceItem& item, const ReduceLinks& links, const ReduceLaunch& launch,
                                          cudaStream_t stream);

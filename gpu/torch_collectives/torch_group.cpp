@@ -29,6 +29,7 @@ Result<std::unique_ptr<TorchGroup>> TorchGroup::open(const TorchGroupSettings& s
                                               settings.ranks, kMaxPeers));
   FORESHARD_TRY(check(cudaSetDevice(settings.device), "cudaSetDevice"));
   FORESHARD_TRY(driver());
+  FORESHARD_TRY(reduce_runs_here());
   std::unique_ptr<TorchGroup> group(new TorchGroup(settings));
   auto sockets = PeerSockets::open(settings.rank, settings.ranks, settings.timeout);
   FORESHARD_TRY(sockets);
@@ -87,7 +88,12 @@ Result<void> TorchGroup::usable() const {
 Result<void*> TorchGroup::allocate(Bytes bytes) {
   const std::lock_guard lock(mutex_);
   FORESHARD_TRY(usable());
-  return heap_->allocate(bytes);
+  // Mapping memory puts nothing on a stream: a capture of this thread, or a global one, need not end for it.
+  auto mode = cudaStreamCaptureModeRelaxed;
+  FORESHARD_TRY(check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode"));
+  auto memory = heap_->allocate(bytes);
+  FORESHARD_TRY(check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode"));
+  return memory;
 }
 
 bool TorchGroup::contains(const void* memory, Bytes bytes) {

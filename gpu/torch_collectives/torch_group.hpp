@@ -35,7 +35,7 @@ struct TorchGroupSettings {
 
 class TorchGroup {
  public:
-  /// Listens. Errors: no driver, no such device, the kernel's.
+  /// Listens. Errors: no driver, no such device, one that the build has no kernels for, the operating system's.
   [[nodiscard]] static Result<std::unique_ptr<TorchGroup>> open(const TorchGroupSettings& settings);
   ~TorchGroup();
   TorchGroup(const TorchGroup&) = delete;

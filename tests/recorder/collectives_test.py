@@ -1,10 +1,9 @@
-"""foreshard.collectives without a GPU: how the ranks decide, what is put behind FSDP2, which memory each request gets
-and when NCCL serves a call. torch is a stand-in of these tests alone; the library is a list of what it was asked for,
-and the real one where it was built (FORESHARD_COLLECTIVES_LIBRARY)."""
+"""foreshard.collectives without a GPU: which memory each request gets, when NCCL serves a call, what is put behind
+FSDP2, and how a process ends. torch is a stand-in of these tests alone; groups and library note what they are asked."""
 
+import contextlib
+import datetime
 import importlib
-import json
-import os
 import sys
 import threading
 import types
@@ -13,140 +12,7 @@ from unittest import mock
 
 import recorder_path  # noqa: F401 (finds the package)
 
-from foreshard.collectives import gradients, library, rendezvous
-
-
-class Store:
-    """A key-value store whose get() blocks, as torch.distributed's."""
-
-    def __init__(self):
-        self.values, self.changed = {}, threading.Condition()
-
-    def set(self, key, value):
-        with self.changed:
-            self.values[key] = value
-            self.changed.notify_all()
-
-    def get(self, key):
-        with self.changed:
-            assert self.changed.wait_for(lambda: key in self.values, 10), key
-            return self.values[key]
-
-
-def facts(gpu, problem=None, **other):
-    return {"abi": library.ABI, "host": "a", "gpu": gpu, "problem": problem} | other
-
-
-def meet(ranks, facts_of, opened=None, connect=None):
-    """What each rank comes to: its handle, or the reason of Unserved."""
-    store, out = Store(), [None] * ranks
-
-    def run(rank):
-        rounds = rendezvous.StoreRounds(store, rank, ranks)
-        open_it = (lambda: opened(rank)) if opened else (lambda: (100 + rank, bytes([rank])))
-        connect_it = (lambda handle, all_of: connect(rank, all_of)) if connect else (lambda handle, all_of: None)
-        try:
-            out[rank] = rendezvous.meet(rounds, facts_of(rank), open_it, connect_it)
-        except rendezvous.Unserved as error:
-            out[rank] = str(error)
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(ranks)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    return out
-
-
-class RendezvousTest(unittest.TestCase):
-    def test_ranks_of_one_host_are_connected_with_all_addresses(self):
-        seen = {}
-        found = meet(3, lambda rank: facts(f"GPU-{rank}"), connect=lambda rank, all_of: seen.update({rank: all_of}))
-        self.assertEqual(found, [100, 101, 102])
-        self.assertEqual(seen, {rank: [b"\0", b"\1", b"\2"] for rank in range(3)})
-
-    def test_a_reason_is_the_same_on_all_ranks(self):
-        for expected, facts_of in {
-            "different hosts": lambda rank: facts(f"GPU-{rank}", host=str(rank)),
-            "two ranks share a GPU": lambda rank: facts("GPU-0"),
-            "different versions": lambda rank: facts(f"GPU-{rank}", abi=rank),
-            "rank 1: no library": lambda rank: facts(f"GPU-{rank}", "no library" if rank == 1 else None),
-        }.items():
-            found = meet(2, facts_of)
-            self.assertEqual(found[0], found[1])
-            self.assertIn(expected, found[0])
-
-    def test_a_rank_that_fails_ends_it_for_all(self):
-        def opened(rank):
-            if rank == 1:
-                raise library.CollectiveError(4, "no such device")
-            return 1, b"x"
-
-        def connect(rank, all_of):
-            if rank == 0:
-                raise library.CollectiveError(4, "cuMemSetAccess (peer access)")
-
-        gpus = lambda rank: facts(f"GPU-{rank}")  # noqa: E731
-        self.assertEqual(meet(2, gpus, opened=opened), ["rank 1: no such device"] * 2)
-        self.assertEqual(meet(2, gpus, connect=connect), ["rank 0: cuMemSetAccess (peer access)"] * 2)
-
-    def test_how_many_ranks_are_served(self):
-        self.assertIn("one rank", rendezvous.verdict([facts("GPU-0")]))
-        self.assertIn("at most 8", rendezvous.verdict([facts(f"GPU-{i}") for i in range(9)]))
-        self.assertIsNone(rendezvous.verdict([facts(f"GPU-{i}") for i in range(8)]))
-
-    def test_own_facts_are_json(self):
-        self.assertEqual(json.loads(json.dumps(rendezvous.own_facts("GPU-0", None)))["abi"], library.ABI)
-
-
-class LibraryTest(unittest.TestCase):
-    def test_a_missing_library_says_why(self):
-        with mock.patch.dict(os.environ, {library.PATH_VARIABLE: "/nowhere/lib.so"}):
-            with self.assertRaisesRegex(OSError, "/nowhere/lib.so is missing: the package was built without CUDA"):
-                library.load()
-
-    @unittest.skipUnless(os.path.exists(os.environ.get(library.PATH_VARIABLE, "")), "the library was not built")
-    def test_the_library_says_what_is_wrong(self):
-        loaded = library.load()
-        with self.assertRaises(library.CollectiveError) as raised:
-            loaded.open(0, 1, 0, 1000)
-        self.assertEqual(raised.exception.code, 2)
-        self.assertEqual(str(raised.exception), "rank 0 of 1; groups of 2 to 8 ranks are served")
-        try:
-            handle, address = loaded.open(0, 2, 1_000_000, 1000)
-        except library.CollectiveError as error:
-            self.assertIn("cudaSetDevice", str(error))  # no driver, or no such GPU
-        else:
-            self.fail(f"a group on no GPU: {handle}, {address}")
-
-
-class GradientsTest(unittest.TestCase):
-    def parameter(self, gradient=None, accumulated=None):
-        tensor = lambda dtype: dtype and types.SimpleNamespace(dtype=dtype)  # noqa: E731
-        unsharded = types.SimpleNamespace(grad=tensor(gradient))
-        return types.SimpleNamespace(
-            _unsharded_param=unsharded, unsharded_param=unsharded, unsharded_accumulated_grad=tensor(accumulated)
-        )
-
-    def group(self, *parameters):
-        return types.SimpleNamespace(fsdp_params=list(parameters))
-
-    def test_the_gradients_dtype_is_that_of_what_will_be_reduced(self):
-        of = lambda *parameters: gradients.gradient_dtype(self.group(*parameters))  # noqa: E731
-        self.assertEqual(of(self.parameter("bfloat16"), self.parameter("bfloat16")), "bfloat16")
-        self.assertEqual(of(self.parameter("bfloat16"), self.parameter()), "bfloat16")
-        self.assertEqual(of(self.parameter("bfloat16", accumulated="float32")), "float32")
-        self.assertIsNone(of(self.parameter("bfloat16"), self.parameter(accumulated="float32")))
-        self.assertIsNone(of(self.parameter(), types.SimpleNamespace()))
-
-    def test_it_is_told_before_each_reduction(self):
-        group, comm, seen = self.group(self.parameter("bfloat16")), types.SimpleNamespace(), []
-        group.post_backward = lambda *unused: seen.append(comm.gradient_dtype)
-        gradients.follow(group, comm)
-        group.post_backward()
-        group.fsdp_params = [self.parameter(accumulated="float32")]
-        group.post_backward("ignored")
-        self.assertEqual(seen, ["bfloat16", "float32"])
+from foreshard.collectives import library, rendezvous
 
 
 class Dtype(str):
@@ -233,6 +99,115 @@ class WithTorch(unittest.TestCase):
         logging = mock.patch.object(self.comms.logger, "warning")
         self.warning = logging.start()
         self.addCleanup(logging.stop)
+
+
+class FakeLibrary:
+    """library.Library of a group of one process: every call is in `calls`, `lost` is what watch() raises."""
+
+    path = "libforeshard_collectives.so"
+
+    def __init__(self):
+        self.calls, self.lost = [], None
+
+    def open(self, *settings):
+        self.calls.append(("open", *settings))
+        return 5, b"x"
+
+    def connect(self, handle, addresses):
+        self.calls.append(("connect", handle, addresses))
+
+    def select(self, handle):
+        self.calls.append(("select", handle))
+
+    def error(self):
+        return "rank 1 has no 512 bytes"
+
+    def watch(self, handle, milliseconds):
+        threading.Event().wait(0.005)
+        if self.lost is not None:
+            raise self.lost
+
+
+class GroupTest(WithTorch):
+    """One rank's Group, whose partner answers like it."""
+
+    def setUp(self):
+        super().setUp()
+        self.module = importlib.import_module("foreshard.collectives.group")
+        self.library, self.memory, self.emptied = FakeLibrary(), [], 0
+        torch = self.torch
+        torch.OutOfMemoryError = type("OutOfMemoryError", (RuntimeError,), {})
+        torch.device = object
+        torch.empty = self.empty
+        allocator = types.SimpleNamespace(allocator=lambda: "allocator")
+        torch.cuda = types.SimpleNamespace(
+            get_device_properties=lambda device: types.SimpleNamespace(uuid="GPU-0"),
+            memory=types.SimpleNamespace(CUDAPluggableAllocator=lambda *names: self.memory.append(names) or allocator),
+            MemPool=lambda of: f"pool of {of}", Stream=lambda device, priority: Stream(99),
+            use_mem_pool=lambda pool, device: contextlib.nullcontext(self.memory.append(pool)),
+            empty_cache=self.empty_cache,
+        )  # fmt: skip
+        torch.distributed.default_pg_timeout = datetime.timedelta(minutes=10)
+        answers = [rendezvous.own_facts(gpu, None) for gpu in ("GPU-0", "GPU-1")]
+        rounds = mock.Mock(ask=lambda question, mine: answers if question == "facts" else [mine, mine])
+        for patch in (
+            mock.patch.object(self.module, "_load", lambda: self.library),
+            mock.patch.object(self.module, "_store", lambda group: None),
+            mock.patch.object(self.module.rendezvous, "StoreRounds", lambda *of: rounds),
+            mock.patch.object(self.module.atexit, "register"),
+            mock.patch.object(self.module, "GRACE_S", 0.05),
+            mock.patch.object(self.module.logger, "error"),
+        ):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def made(self):
+        backend = types.SimpleNamespace(options=types.SimpleNamespace(_timeout=datetime.timedelta(seconds=90)))
+        process_group = types.SimpleNamespace(size=lambda: 2, rank=lambda: 0, _get_backend=lambda device: backend)
+        group = self.module.Group(process_group, types.SimpleNamespace(type="cuda", index=3))
+        self.addCleanup(group._close)
+        return group
+
+    failures = 0  # of requests to come
+
+    def empty(self, size, dtype, device):
+        if self.failures:
+            self.failures -= 1
+            raise self.torch.OutOfMemoryError
+        return size
+
+    def empty_cache(self):
+        self.emptied += 1
+
+    def test_it_is_opened_with_the_process_groups_timeout_and_connected(self):
+        self.made()
+        self.assertEqual(self.library.calls, [("open", 0, 2, 3, 90_000), ("connect", 5, [b"x", b"x"])])
+        names = [name.removeprefix("foreshard_collectives_") for name in self.memory[0][1:]]
+        self.assertEqual((self.memory[0][0], names), (self.library.path, ["malloc", "free"]))
+
+    def test_memory_is_the_pools_and_a_full_gpu_is_tried_again(self):
+        group = self.made()
+        self.failures = 1
+        self.assertEqual(group.empty([8], "dtype"), (8,))
+        self.assertEqual(self.library.calls[-1], ("select", 5))
+        self.assertEqual((self.memory[-1], self.emptied), ("pool of allocator", 1))
+        self.failures = 2
+        with self.assertRaisesRegex(self.torch.OutOfMemoryError, "symmetric memory: rank 1 has no 512 bytes"):
+            group.empty([8], "dtype")
+
+    def test_a_lost_rank_ends_the_process_with_its_code(self):
+        ended = threading.Event()
+        codes = []
+        with mock.patch.object(self.module.os, "_exit", side_effect=lambda code: codes.append(code) or ended.set()):
+            self.made()
+            self.library.lost = library.CollectiveError(14, "rank 1 of the group has ended")
+            self.assertTrue(ended.wait(10))
+        self.assertEqual(codes, [14])
+
+    def test_a_program_that_ends_stops_watching(self):
+        group = self.made()
+        group._close()
+        self.assertFalse(group._watcher.is_alive())
 
 
 class CommsTest(WithTorch):

@@ -10,6 +10,7 @@ nothing but the standard library; enable() imports torch.
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["Served", "enable"]
 
 logger = logging.getLogger("foreshard")
+
+# CUDA's hardware queues; 8 unless this says otherwise. FSDP2's streams, NCCL's and the library's are a dozen.
+_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
+_ENOUGH_CONNECTIONS = 16
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,9 @@ def enable(model: nn.Module, *, all_gather: bool = True, reduce_scatter: bool = 
     process groups calls it, after fully_shard() and before the first step. Groups that cannot be served stay with NCCL,
     with a logged reason, on all ranks alike. Raises where a rank does not come (the store's timeout)."""
     out = []
+    connections = os.environ.get(_CONNECTIONS, "")
+    if not connections.isdigit() or int(connections) < _ENOUGH_CONNECTIONS:
+        logger.warning("set %s=32 before CUDA starts: streams that share a queue wait for each other", _CONNECTIONS)
     for process_group, units in _units_by_group(model):
         try:
             if process_group is None:

@@ -37,12 +37,8 @@ class Group:
         rounds = rendezvous.StoreRounds(_store(group), self.rank, self.ranks)
         facts = rendezvous.own_facts(str(torch.cuda.get_device_properties(device).uuid), problem)
         self.library: Any = library_or_problem
-        self.handle = rendezvous.meet(
-            rounds,
-            facts,
-            lambda: self.library.open(self.rank, self.ranks, device.index, timeout_ms),
-            lambda handle, addresses: self.library.connect(handle, addresses),
-        )
+        endpoint = _Endpoint(self.library, (self.rank, self.ranks, device.index, timeout_ms))
+        self.handle = rendezvous.meet(rounds, facts, endpoint)
         # Kept: the pool does not own its allocator.
         self._allocator = torch.cuda.memory.CUDAPluggableAllocator(
             self.library.path, "foreshard_collectives_malloc", "foreshard_collectives_free"
@@ -109,6 +105,22 @@ class Group:
         """Before CUDA goes: the watcher reads memory that CUDA gave."""
         self._closing = True
         self._watcher.join(2 * GRACE_S)
+
+
+class _Endpoint:
+    """rendezvous.Endpoint."""
+
+    def __init__(self, loaded: library.Library, settings: tuple[int, int, int, int]) -> None:
+        self._library, self._settings = loaded, settings
+
+    def open(self) -> tuple[int, bytes]:
+        return self._library.open(*self._settings)
+
+    def connect(self, handle: int, addresses: list[bytes]) -> None:
+        self._library.connect(handle, addresses)
+
+    def close(self, handle: int) -> None:
+        self._library.close(handle)
 
 
 def dtype_number(dtype: torch.dtype) -> int:

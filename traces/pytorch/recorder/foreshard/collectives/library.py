@@ -18,6 +18,7 @@ DTYPES = {"float32": 0, "bfloat16": 1, "float16": 2}
 _SIGNATURES = {
     "open": [ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p],
     "connect": [ctypes.c_void_p, ctypes.c_char_p],
+    "close": [ctypes.c_void_p],
     "select": [ctypes.c_void_p],
     "contains": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t],
     "all_gather": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p],
@@ -48,7 +49,8 @@ class Library:
             raise OSError(f"{path} has interface {found}; this package needs {ABI}")
         for name, arguments in _SIGNATURES.items():
             self._function(name).argtypes = arguments
-        self._function("select").restype = None
+        for name in ("close", "select"):
+            self._function(name).restype = None
 
     def open(self, rank: int, ranks: int, device: int, timeout_ms: int) -> tuple[int, bytes]:
         """The handle of a group, and this rank's address."""
@@ -59,6 +61,9 @@ class Library:
 
     def connect(self, handle: int, addresses: list[bytes]) -> None:
         self._call("connect", handle, b"".join(addresses))
+
+    def close(self, handle: int) -> None:
+        self._function("close")(handle)
 
     def select(self, handle: int) -> None:
         self._function("select")(handle)

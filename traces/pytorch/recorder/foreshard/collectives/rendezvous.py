@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from .library import ABI, CollectiveError
 
@@ -61,29 +60,37 @@ def verdict(facts: list[dict[str, Any]]) -> str | None:
     return None
 
 
-def meet(
-    rounds: StoreRounds, facts: dict[str, Any], opened: Callable[[], tuple[int, bytes]],
-    connect: Callable[[int, list[bytes]], None],
-) -> int:  # fmt: skip
+class Endpoint(Protocol):
+    """This rank's part of a group (library.Library, with the group's settings). Calls raise CollectiveError."""
+
+    def open(self) -> tuple[int, bytes]: ...
+    def connect(self, handle: int, addresses: list[bytes]) -> None: ...
+    def close(self, handle: int) -> None: ...
+
+
+def meet(rounds: StoreRounds, facts: dict[str, Any], endpoint: Endpoint) -> int:
     """The handle of the connected group. Raises Unserved on all ranks, or on none."""
     if reason := verdict(rounds.ask("facts", facts)):
         raise Unserved(reason)
     handle, address, problem = 0, b"", None
     try:
-        handle, address = opened()
+        handle, address = endpoint.open()
     except CollectiveError as error:
         problem = str(error)
     answers = rounds.ask("address", {"address": address.hex(), "problem": problem})
-    _raise_first(answers)
-    try:
-        connect(handle, [bytes.fromhex(answer["address"]) for answer in answers])
-    except CollectiveError as error:
-        problem = str(error)
-    _raise_first(rounds.ask("connected", {"problem": problem}))
-    return handle
+    reason = _first_problem(answers)
+    if reason is None:
+        try:
+            endpoint.connect(handle, [bytes.fromhex(answer["address"]) for answer in answers])
+        except CollectiveError as error:
+            problem = str(error)
+        reason = _first_problem(rounds.ask("connected", {"problem": problem}))
+    if reason is None:
+        return handle
+    if handle:
+        endpoint.close(handle)
+    raise Unserved(reason)
 
 
-def _raise_first(answers: list[dict[str, Any]]) -> None:
-    for rank, answer in enumerate(answers):
-        if answer["problem"]:
-            raise Unserved(f"rank {rank}: {answer['problem']}")
+def _first_problem(answers: list[dict[str, Any]]) -> str | None:
+    return next((f"rank {rank}: {answer['problem']}" for rank, answer in enumerate(answers) if answer["problem"]), None)
