@@ -23,7 +23,7 @@ TEST_CASE("the built-in profile reads back its numbers, each with a source") {
 }
 
 TEST_CASE("every built-in profile reads, is called by its name and has a source for each constant") {
-  CHECK(builtin_profile_names().size() == 6);
+  CHECK(builtin_profile_names().size() == 7);
   for (const std::string_view name : builtin_profile_names()) {
     INFO(name);
     const Result<MachineProfile> profile = builtin_profile(name);
