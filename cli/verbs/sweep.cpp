@@ -16,6 +16,7 @@
 #include "cli/options/progress_file.hpp"
 #include "cli/options/range_options.hpp"
 #include "cli/options/source_options.hpp"
+#include "cli/options/sweep_parts.hpp"
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
@@ -34,6 +35,7 @@ namespace {
 struct SweepOptions {
   SourceOptions source;
   RangeOptions ranges;
+  PartsOptions parts;
   std::optional<Bytes> memory_limit;
   unsigned jobs = 0;
   std::string csv;
@@ -188,10 +190,9 @@ std::uint32_t most_nodes(const Settings& base, const std::vector<Range>& ranges)
   return nodes;
 }
 
-/// `file` hears of each point, where options name one.
-Result<SweepResult> run_points(const SweepOptions& options, const traces::Source& source,
-                               const sim::MachineProfile& machine, sim::WorkloadSource& workloads, ProgressFile& file,
-                               Console& console) {
+/// All that is known before a point is simulated.
+Result<SweepResult> question(const SweepOptions& options, const traces::Source& source,
+                             const sim::MachineProfile& machine, Topology topology) {
   SweepResult result;
   result.memory_limit = memory_limit_of(options.memory_limit, source.memory_capacity, options.source.machine, machine);
   FORESHARD_TRY(sim::check_memory_limit(result.memory_limit, machine));
@@ -200,12 +201,21 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
   result.machine = machine.name;
   result.machine_assumed = machine_assumed(options.source, source);
   result.fabric = fabric_of(options.source, source);
+  result.topology = std::move(topology);
   auto given = options.ranges.ranges();
   FORESHARD_TRY(given);
   result.ranges = std::move(given->ranges);
   result.files = std::move(given->files);
   add_usual_ranges(result.ranges);
   FORESHARD_TRY(check_fabric_is_used(options.source.fabric, most_nodes(source.settings, result.ranges)));
+  return result;
+}
+
+/// Simulates the points, of `part` alone, or takes those that are known. `file` hears of each point, where options name
+/// one.
+Result<void> run_points(const SweepOptions& options, const traces::Source& source, const sim::MachineProfile& machine,
+                        sim::WorkloadSource& workloads, const std::optional<sim::SweepPart>& part, ProgressFile& file,
+                        Console& console, SweepResult& result) {
   keep_freed_memory();
   Progress progress(console, "points");
   sim::SweepRequest request;
@@ -214,13 +224,25 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
   request.memory_limit = result.memory_limit;
   request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
   request.on_progress = [&](std::size_t done, std::size_t points) { progress.at(done, points); };
+  request.part = part.value_or(sim::SweepPart{});
+  if (!options.parts.folder.empty() && !part) {
+    const auto count = count_points(result.ranges);
+    FORESHARD_TRY(count);
+    auto known = read_parts(options.parts.folder, result.fingerprint, *count);
+    FORESHARD_TRY(known);
+    request.known = std::move(*known);
+  }
   Result<void> written;
-  const bool doubted = !source.warnings.empty();
-  if (!options.progress.empty()) tell(options, result, machine, doubted, file, written, request);
+  if (!options.progress.empty()) tell(options, result, machine, !source.warnings.empty(), file, written, request);
   auto points = sim::sweep(workloads, machine, request);
   FORESHARD_TRY(points);
-  FORESHARD_TRY(written);
   result.points = std::move(*points);
+  return written;
+}
+
+/// What follows from the points of all parts.
+Result<void> conclude(const traces::Source& source, const sim::MachineProfile& machine, sim::WorkloadSource& workloads,
+                      ProgressFile& file, SweepResult& result) {
   name_files(result);
   for (sim::SweepPoint& point : result.points) {
     if (point.state == sim::SweepPoint::State::refused) continue;
@@ -230,8 +252,32 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
   }
   find_best(result);
   FORESHARD_TRY(look_beyond(workloads, machine, result));
-  if (result.best) file.finish(progress_row(result, result.points[*result.best], doubted));
-  return result;
+  if (result.best) file.finish(progress_row(result, result.points[*result.best], !source.warnings.empty()));
+  return {};
+}
+
+/// Writes a part, and says where the answer is to be had.
+Result<int> keep_part(const SweepOptions& options, const sim::SweepPart& part, const SweepResult& result,
+                      Console& console) {
+  FORESHARD_TRY(write_part(options.parts.folder, part, result.fingerprint, result.points, options.force));
+  const std::string path = part_path(options.parts.folder, part);
+  const std::size_t points = part.size(result.points.size());
+  if (options.json) {
+    Json json = json_result("sweep");
+    json["part"] = part.number;
+    json["parts"] = part.of;
+    json["points_of_part"] = points;
+    json["points"] = result.points.size();
+    json["fingerprint"] = result.fingerprint;
+    json["file"] = path;
+    print_json(console.out, json);
+  } else {
+    console.out << fmt::format(
+        "part {} of {} (0 to {}): {} of {} points are in {}; once all parts are there, the same sweep with --parts {} "
+        "and without --part answers\n",
+        part.number, part.of, part.of - 1, points, result.points.size(), path, options.parts.folder);
+  }
+  return static_cast<int>(kDone);
 }
 
 /// Of all points together: the source's own settings with the ranges as the question.
@@ -268,6 +314,11 @@ Result<void> write_outputs(const SweepOptions& options, const SweepResult& resul
 
 Result<int> sweep(SweepOptions& options, Console& console) {
   FORESHARD_TRY(check_outputs(options));
+  const auto part = options.parts.wanted();
+  FORESHARD_TRY(part);
+  if (*part && (!options.csv.empty() || !options.output.empty()))
+    return fail(ErrorKind::usage, "a part of a sweep has no table and no best point", "--part",
+                "give --csv and -o where all parts are read, without --part");
   const auto source = read_source(options.source, console);
   FORESHARD_TRY(source);
   for (const std::string& note : source->notes) console.note(note);
@@ -275,14 +326,16 @@ Result<int> sweep(SweepOptions& options, Console& console) {
   const auto machine = machine_for(options.source, *source, topology, console);
   FORESHARD_TRY(machine);
   const auto workloads = traces::workloads_of(*source, *machine);
-  ProgressFile progress;
-  auto result = run_points(options, *source, *machine, *workloads, progress, console);
+  auto result = question(options, *source, *machine, std::move(topology));
   FORESHARD_TRY(result);
-  result->topology = std::move(topology);
+  FORESHARD_TRY(set_fingerprint(options, *source, *workloads, *result));
+  ProgressFile progress;
+  FORESHARD_TRY(run_points(options, *source, *machine, *workloads, *part, progress, console, *result));
+  if (*part) return keep_part(options, **part, *result, console);
+  FORESHARD_TRY(conclude(*source, *machine, *workloads, progress, *result));
   for (const std::string& doubt : result->topology.doubts) console.warn(doubt);
   if (result->points.size() == 1 && result->points[0].state == sim::SweepPoint::State::refused)
     return fail(ErrorKind::usage, result->points[0].reason);
-  FORESHARD_TRY(set_fingerprint(options, *source, *workloads, *result));
   warn(console, *result);
   // Before the files: what a long sweep has found is not lost with one that cannot be written.
   if (options.json)
@@ -315,6 +368,7 @@ Action add_sweep(OptionSet& set) {
   set.add_option("--name", options->name, "name of that run").type_name("NAME");
   set.add_flag("--force", options->force, "write over existing files");
   set.add_flag("--json", options->json, "as JSON");
+  options->parts.add_to(set);
   options->ranges.add_to(set);
   return [options](Console& console) { return sweep(*options, console); };
 }

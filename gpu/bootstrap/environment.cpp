@@ -74,21 +74,49 @@ Result<std::uint32_t> slurm_local_ranks(const Variables& variables) {
   return read_number(variables, "SLURM_NTASKS_PER_NODE", "Slurm");
 }
 
-Result<void> read_ranks(const Variables& variables, const Names& names, Environment& out) {
-  out.launcher = names.launcher;
+Result<Task> read_task_of(const Variables& variables, const Names& names) {
   const auto rank = read_number(variables, names.rank, names.launcher);
   FORESHARD_TRY(rank);
   // A step's own number of tasks may be below the job's.
   const bool step = names.launcher == "Slurm" && find(variables, "SLURM_STEP_NUM_TASKS") != nullptr;
   const auto ranks = read_number(variables, step ? "SLURM_STEP_NUM_TASKS" : names.ranks, names.launcher);
   FORESHARD_TRY(ranks);
+  return Task{std::string(names.launcher), *rank, *ranks};
+}
+
+/// sbatch(1), "--array": ids go from SLURM_ARRAY_TASK_MIN by SLURM_ARRAY_TASK_STEP.
+Result<std::optional<Task>> read_array_task(const Variables& variables) {
+  constexpr std::string_view kArray = "Slurm's job array";
+  if (find(variables, "SLURM_ARRAY_TASK_ID") == nullptr) return std::nullopt;
+  const auto id = read_number(variables, "SLURM_ARRAY_TASK_ID", kArray);
+  FORESHARD_TRY(id);
+  const auto first = read_number(variables, "SLURM_ARRAY_TASK_MIN", kArray);
+  FORESHARD_TRY(first);
+  const auto count = read_number(variables, "SLURM_ARRAY_TASK_COUNT", kArray);
+  FORESHARD_TRY(count);
+  std::uint32_t step = 1;
+  if (find(variables, "SLURM_ARRAY_TASK_STEP") != nullptr) {
+    const auto given = read_number(variables, "SLURM_ARRAY_TASK_STEP", kArray);
+    FORESHARD_TRY(given);
+    step = *given;
+  }
+  if (step == 0 || *id < *first || (*id - *first) % step != 0 || (*id - *first) / step >= *count)
+    return unusable(fmt::format("task {} is none of a job array of {} tasks from {} by {}", *id, *count, *first, step),
+                    "give --array=0-7, or any other range with a step: lists with gaps have no places");
+  return Task{std::string(kArray), (*id - *first) / step, *count};
+}
+
+Result<void> read_ranks(const Variables& variables, const Names& names, Environment& out) {
+  out.launcher = names.launcher;
+  const auto task = read_task_of(variables, names);
+  FORESHARD_TRY(task);
   const auto local_rank = read_number(variables, names.local_rank, names.launcher);
   FORESHARD_TRY(local_rank);
   const auto local_ranks = names.local_ranks.empty() ? slurm_local_ranks(variables)
                                                      : read_number(variables, names.local_ranks, names.launcher);
   FORESHARD_TRY(local_ranks);
-  out.rank = *rank;
-  out.ranks = *ranks;
+  out.rank = task->task;
+  out.ranks = task->tasks;
   out.local_rank = *local_rank;
   out.local_ranks = *local_ranks;
   return {};
@@ -186,6 +214,19 @@ Result<void> read_secret_place(const Variables& variables, Environment& e) {
 }
 
 }  // namespace
+
+Result<std::optional<Task>> read_task(const Variables& variables) {
+  for (const Names& names : kLaunchers) {
+    if (!is_there(variables, names)) continue;
+    auto task = read_task_of(variables, names);
+    FORESHARD_TRY(task);
+    if (task->task >= task->tasks)
+      return unusable(fmt::format("the variables of {} contradict each other: task {} of {}", task->launcher,
+                                  task->task, task->tasks));
+    if (task->tasks > 1) return std::optional(std::move(*task));
+  }
+  return read_array_task(variables);
+}
 
 bool launched(const Variables& variables) {
   for (const Names& names : kLaunchers)

@@ -42,6 +42,18 @@ struct Environment {
 /// run's name: TORCHELASTIC_RUN_ID, PMIX_NAMESPACE (Open MPI), or the Slurm job and step.
 [[nodiscard]] Result<Environment> read_environment(const Variables& variables);
 
+/// Which of how many tasks this process is, for work that is split without their knowing of one another.
+struct Task {
+  std::string launcher;  ///< as Environment's, or "Slurm's job array"
+  std::uint32_t task = 0;
+  std::uint32_t tasks = 1;
+};
+
+/// By the same variables, but for where the ranks are; of a Slurm job array, whose tasks are no ranks, by the array's.
+/// None: no launcher started this process as one of several. Errors (usage): variables that are there in part, or that
+/// contradict themselves.
+[[nodiscard]] Result<std::optional<Task>> read_task(const Variables& variables);
+
 /// Whether some launcher already started this process as one of several ranks, so that `foreshard run` is a rank and
 /// starts none itself. Says nothing about whether the variables are right.
 [[nodiscard]] bool launched(const Variables& variables);

@@ -97,17 +97,28 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
     host_scale = *found;
   }
   std::vector<SweepPoint> points(*count);
-  if (request.on_start) request.on_start(*count);
+  std::vector<std::size_t> to_run;
+  for (std::size_t i = 0; i < *count; ++i) {
+    if (i < request.known.size() && request.known[i]) {
+      points[i] = *request.known[i];
+      points[i].values = values_at(request.ranges, i);
+      if (const auto settings = settings_at(request.base, request.ranges, i)) points[i].settings = *settings;
+    } else if (request.part.has(i)) {
+      to_run.push_back(i);
+    }
+  }
+  if (request.on_start) request.on_start(to_run.size());
   std::mutex telling;
   for_each(
-      *count, request.threads,
-      [&](std::size_t i) {
-        points[i] = run_point(source, machine, request, host_scale, i);
+      to_run.size(), request.threads,
+      [&](std::size_t n) {
+        SweepPoint& point = points[to_run[n]];
+        point = run_point(source, machine, request, host_scale, to_run[n]);
         const std::lock_guard lock(telling);
-        if (request.on_point) request.on_point(points[i]);
+        if (request.on_point) request.on_point(point);
       },
       [&](std::size_t done) {
-        if (request.on_progress) request.on_progress(done, *count);
+        if (request.on_progress) request.on_progress(done, to_run.size());
       });
   return points;
 }

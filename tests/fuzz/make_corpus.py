@@ -276,3 +276,14 @@ put("topology", "node", """<system version="1">
   </cpu>
 </system>
 """)
+
+put("sweep_part", "two_points", json.dumps({
+    "sweep_part": 1, "part": 1, "parts": 2, "fingerprint": "xxh3:0123456789abcdef", "points": 4,
+    "results": [{
+        "point": point, "state": state, "reason": "", "has_time": True, "step_ms": 12.5, "host_ms": 3.25,
+        "exposed_communication_ms": 1.0, "host_bound": False, "uncertainty": 0.1, "difference": 0.02,
+        "tokens_per_s_per_gpu": 100.0, "peak_requested_bytes": 1000, "peak_allocated_bytes": 1024,
+        "peak_active_bytes": 1024, "peak_reserved_bytes": 2097152, "least_reserved_bytes": 2097152,
+        "most_reserved_bytes": 2097152, "may_run_out_of_memory": False, "num_alloc_retries": 0,
+        "step_num_alloc_retries": 0, "valid": False, "not_valid": ["modelled"], "warnings": [], "not_as_asked": []}
+        for point, state in ((1, "ran"), (3, "refused"))]}))

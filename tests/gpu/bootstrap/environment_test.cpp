@@ -141,6 +141,42 @@ TEST_CASE("several hosts without a secret are refused with what to type") {
   refuses(pmi, "mpirun -genvlist FORESHARD_SECRET");
 }
 
+TEST_CASE("which of several tasks a process is, whatever it knows of where the others are") {
+  const auto task = [](const Variables& variables) {
+    const auto read = read_task(variables);
+    INFO((read ? "" : read.error().text()));
+    REQUIRE(read);
+    REQUIRE(*read);
+    return **read;
+  };
+  for (const Variables* launched : {&kTorchrun, &kSlurm, &kOpenMpi, &kPmi}) {
+    const auto whole = read_environment(*launched);
+    REQUIRE(whole);
+    CHECK(task(*launched).task == whole->rank);
+    CHECK(task(*launched).tasks == whole->ranks);
+    CHECK(task(*launched).launcher == whole->launcher);
+  }
+  CHECK(task({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "7"}, {"SLURM_NTASKS", "8"}}).task == 7);
+  const Variables array{{"SLURM_ARRAY_TASK_ID", "16"},
+                        {"SLURM_ARRAY_TASK_MIN", "10"},
+                        {"SLURM_ARRAY_TASK_COUNT", "4"},
+                        {"SLURM_ARRAY_TASK_STEP", "2"}};
+  CHECK(task(array).task == 3);
+  CHECK(task(array).tasks == 4);
+  // A batch script of the array: Slurm says that it is task 0 of 1, which is no step.
+  CHECK(task(with(with(array, "SLURM_PROCID", "0"), "SLURM_NTASKS", "1")).tasks == 4);
+  for (const Variables& none : {Variables{}, Variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}}) {
+    const auto read = read_task(none);
+    REQUIRE(read);
+    CHECK_FALSE(*read);
+  }
+  CHECK_FALSE(read_task(with(array, "SLURM_ARRAY_TASK_ID", "17")));  // no place of the array
+  CHECK_FALSE(read_task(with(array, "SLURM_ARRAY_TASK_ID", "18")));
+  CHECK_FALSE(read_task(with(array, "SLURM_ARRAY_TASK_STEP", "0")));
+  CHECK_FALSE(read_task(without(array, "SLURM_ARRAY_TASK_COUNT")));
+  CHECK_FALSE(read_task({{"OMPI_COMM_WORLD_RANK", "4"}, {"OMPI_COMM_WORLD_SIZE", "4"}}));
+}
+
 TEST_CASE("the innermost launcher wins") {
   Variables both = kSlurm;
   both.insert(kTorchrun.begin(), kTorchrun.end());
