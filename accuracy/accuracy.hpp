@@ -87,11 +87,11 @@ class Rankings {
   int wrong_ = 0;
 };
 
-/// One measured collective of the folder's collectives/*.json, and its price.
+/// One measured collective of the folder's collectives/, and its price.
 struct CollectiveRow {
-  std::string variant;  ///< "nccl-zero-cta"
-  std::string file;     ///< "comm_nccl_4.json"
+  std::string file;  ///< "comm_nccl_4.json"
   AccuracyRow::Seen seen = AccuracyRow::Seen::not_stated;
+  bool by_pytorch = false;  ///< sim::CollectiveSample's
   CollectiveCheck check;
 };
 

@@ -99,7 +99,7 @@ struct PlainRow {
 std::vector<PlainRow> plain_rows(const AccuracyResult& result) {
   std::vector<PlainRow> rows;
   for (const accuracy::CollectiveRow& row : result.accuracy.collectives)
-    rows.push_back({"collective", row.variant, describe(row.check.request), "us", row.seen, row.check.measured_us,
+    rows.push_back({"collective", row.file, describe(row.check.request), "us", row.seen, row.check.measured_us,
                     row.check.predicted_us});
   for (const auto& row : result.published_collectives)
     rows.push_back({"published_collective", row.check.from, row.machine + ", " + describe(row.check.request), "us",

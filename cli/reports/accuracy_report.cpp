@@ -114,19 +114,19 @@ std::string model_sentence(const accuracy::Accuracy& accuracy, Seen seen) {
       s.missed);
 }
 
-std::vector<accuracy::CollectiveCheck> collectives_of(const AccuracyResult& result, Seen seen) {
+std::vector<accuracy::CollectiveCheck> collectives_of(const AccuracyResult& result, Seen seen, bool by_pytorch) {
   std::vector<accuracy::CollectiveCheck> out;
   for (const accuracy::CollectiveRow& row : result.accuracy.collectives)
-    if (row.seen == seen) out.push_back(row.check);
+    if (row.seen == seen && row.by_pytorch == by_pytorch) out.push_back(row.check);
   return out;
 }
 
 std::string collective_sentences(const AccuracyResult& result, Seen seen) {
   std::string out;
-  const ErrorSum sum = sum_of(collectives_of(result, seen));
-  if (sum.count > 0)
-    out +=
-        fmt::format("Isolated collectives, 1 MiB to 1 GiB: {} measured points, {}.\n", sum.count, mean_and_worst(sum));
+  for (const bool by_pytorch : {false, true})
+    if (const ErrorSum sum = sum_of(collectives_of(result, seen, by_pytorch)); sum.count > 0)
+      out += fmt::format("Isolated collectives, 1 MiB to 1 GiB, {}: {} measured points, {}.\n",
+                         by_pytorch ? "in a loop of PyTorch's" : "called from C", sum.count, mean_and_worst(sum));
   const ErrorSum without = sum_of(result.left_out);
   if (seen == Seen::held_out && without.count > 0)
     out += fmt::format("The profile's own points, each predicted without itself: {} points, {}.\n", without.count,
@@ -235,7 +235,7 @@ std::string part_tables(const AccuracyResult& result, Seen seen) {
   for (const accuracy::CollectiveRow& row : result.accuracy.collectives) {
     if (row.seen != seen) continue;
     checks.push_back(row.check);
-    checks.back().from = row.variant;
+    checks.back().from = row.file;
   }
   if (!checks.empty()) out += "\n#### Isolated collectives\n\n" + collective_table(checks);
   std::vector<accuracy::CollectiveCheck> published;
@@ -320,7 +320,8 @@ std::string headline_row(std::string_view what, int rows, std::string_view found
 std::string accuracy_headline_text(const AccuracyResult& result) {
   const AccuracySummary pairs = summarise(result.accuracy, From::sibling, Seen::held_out);
   const AccuracySummary models = summarise(result.accuracy, From::model, Seen::held_out);
-  const ErrorSum collectives = sum_of(collectives_of(result, Seen::held_out));
+  const ErrorSum from_c = sum_of(collectives_of(result, Seen::held_out, false));
+  const ErrorSum from_pytorch = sum_of(collectives_of(result, Seen::held_out, true));
   const ErrorSum throughput = throughput_of(result, Seen::held_out);
   std::string out =
       "| predicted, on runs that no constant was fitted on | rows | error | promised |\n|---|---|---|---|\n";
@@ -330,13 +331,14 @@ std::string accuracy_headline_text(const AccuracyResult& result) {
                       promised(accuracy::kMeanModelStep, accuracy::kPromises.model_step));
   out += headline_row("peak reserved memory from the model alone", models.reserved.count,
                       mean_and_worst(models.reserved), percent_of(accuracy::kPromises.model_reserved));
-  out += headline_row("a collective alone, 1 MiB to 1 GiB", collectives.count, mean_and_worst(collectives),
-                      "mean " + percent_of(accuracy::kMeanCollective));
+  const std::string collective = "mean " + percent_of(accuracy::kMeanCollective);
+  out += headline_row("a collective alone, 1 MiB to 1 GiB, from C", from_c.count, mean_and_worst(from_c), collective);
+  out += headline_row("… in a loop of PyTorch's", from_pytorch.count, mean_and_worst(from_pytorch), collective);
   out += headline_row("published training throughput", throughput.count, mean_and_worst(throughput), "none");
   const auto fitted = [&](From from) { return summarise(result.accuracy, from, Seen::fitted).predicted; };
   out += fmt::format(
-      "\n{} more pairs and {} more runs are of recordings that constants of `{}` were fitted on; every row, "
-      "and what misses, is in [docs/accuracy.md](docs/accuracy.md).\n",
+      "\n{} more pairs and {} more runs are of recordings that constants of `{}` were fitted on. "
+      "[Every row, and what misses](docs/accuracy.md).\n",
       fitted(From::sibling), fitted(From::model), result.accuracy.machine);
   return out;
 }

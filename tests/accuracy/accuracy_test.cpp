@@ -116,13 +116,21 @@ TEST_CASE("collectives of a folder against their prices") {
   const test::TemporaryFolder folder;
   folder.write("comm_a.json",
                R"([{"variant": "nccl", "world": 4, "op": "all_gather", "total_bytes": 67108864, "us": 190},
-    {"variant": "nccl", "world": 4, "op": "contention", "compute": "gemm"}])");
+    {"variant": "nccl", "world": 4, "op": "contention", "compute": "gemm8192", "comm": "all_gather",
+     "compute_isolated_us": 253.8, "compute_under_comm_us": 305.3, "comm_isolated_us": 1249.1,
+     "comm_under_compute_us": 2124.0}])");
   folder.write("limits.json", "not read");
+  folder.write("own.jsonl", R"({"variant": "ag:nccl", "world": 4, "op": "all_gather", "total_bytes": 1048576, "us": 14}
+{"variant": "ag:own", "world": 4, "op": "all_gather", "total_bytes": 1048576, "us": 10}
+)");
   const auto rows = check_collectives(folder.path(), machine());
+  INFO((rows ? "" : rows.error().text()));
   REQUIRE(rows);
-  REQUIRE(rows->size() == 1);
+  REQUIRE(rows->size() == 2);  // contention is no row of these, and foreshard's own collectives have no price
   CHECK((*rows)[0].check.request.bytes == 64 * kMiB);
+  CHECK((*rows)[0].by_pytorch);
   CHECK(std::abs((*rows)[0].check.error()) < 0.1);
+  CHECK_FALSE((*rows)[1].by_pytorch);
   folder.write("comm_b.json", R"([{"variant": "what", "world": 4, "op": "all_gather", "total_bytes": 1, "us": 1}])");
   CHECK_FALSE(check_collectives(folder.path(), machine()));
 }
