@@ -20,7 +20,7 @@ std::optional<sim::SweepPart> part_of(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
   const auto number = parse_count(text.substr(0, slash)), of = parse_count(text.substr(slash + 1));
-  if (!number || !of || *of == 0 || *of > sim::kMostSweepParts || *number >= *of) return std::nullopt;
+  if (!number || !of || *of == 0 || *of > sim::kMaxSweepParts || *number >= *of) return std::nullopt;
   return sim::SweepPart{static_cast<std::uint32_t>(*number), static_cast<std::uint32_t>(*of)};
 }
 

@@ -140,7 +140,7 @@ Result<SweepPartFile> parse_part(std::string_view text, const std::string& where
   head.read("fingerprint", out.fingerprint);
   const auto results = json.find("results");
   if (results == json.end() || !results->is_array()) head.wrong("results");
-  if (of == 0 || of > kMostSweepParts || number >= of) head.wrong("parts");
+  if (of == 0 || of > kMaxSweepParts || number >= of) head.wrong("parts");
   if (points > kMaxPoints) head.wrong("points");
   if (head.error()) return tl::unexpected(*head.error());
   out.part = {static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(of)};

@@ -14,7 +14,7 @@
 
 namespace foreshard::sim {
 
-inline constexpr std::uint32_t kMostSweepParts = 65'536;
+inline constexpr std::uint32_t kMaxSweepParts = 65'536;
 
 struct SweepPartFile {
   SweepPart part;
