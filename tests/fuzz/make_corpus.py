@@ -157,6 +157,9 @@ put("strict_json", "deep", "[" * 66 + "]" * 66)
 for name, text in {"empty": "", "expandable": "expandable_segments:True", "split": "max_split_size_mb:200,garbage_collection_threshold:0.6",
                    "roundup": "roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}.items():
     put("alloc_conf", name, text)
+for name, text in {"list": "512 # first\n1024\n\n7\n", "histogram": "512:10,1024:5,2048:1", "uniform": "uniform:256..2048",
+                   "lognormal": "lognormal:700,0.55,256..2048"}.items():
+    put("lengths", name, text)
 
 for name, paths in {
     "recorder": ["about.json", "rank00000/snapshot.pickle.gz", "rank00000/trace.json.gz", "rank00001/trace.json.gz"],

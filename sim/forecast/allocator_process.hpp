@@ -1,0 +1,90 @@
+// One training process as its caching allocator sees it: step after step on one state.
+//
+// Who: forecast.hpp. One thread; deterministic.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/allocator/caching_allocator.hpp"
+#include "sim/forecast/derive.hpp"
+#include "sim/machine/address_space.hpp"
+
+namespace foreshard::sim {
+
+/// Memory that the driver gave: a segment of cudaMalloc, or pages of an expandable segment.
+struct SegmentGrowth {
+  std::int32_t step = -1;         ///< −1: setup
+  std::uint32_t slot = 0;         ///< of the step's program: the request that found no block
+  Bytes requested = 0;            ///< by it, unrounded
+  Bytes bytes = 0;                ///< that the driver gave
+  Bytes reserved = 0;             ///< by the allocator, with it
+  std::int32_t released = kHeld;  ///< the step that gave it back
+  static constexpr std::int32_t kHeld = INT32_MAX;
+};
+
+/// The allocator's statistics of one step, as torch.cuda.memory_stats has them behind it when peaks are reset before.
+struct StepUse {
+  Bytes reserved = 0;       ///< behind the step
+  Bytes peak_reserved = 0;  ///< during it
+  Bytes peak_allocated = 0;
+  std::int32_t retries = 0;   ///< num_alloc_retries during it
+  std::int32_t released = 0;  ///< segments that went back to the driver during it (num_device_free)
+};
+
+struct ProcessOptions {
+  AllocatorConfig config;
+  SimMemoryOptions memory;
+  std::optional<Bytes> limit;  ///< torch.cuda.set_per_process_memory_fraction, in bytes; none: the device's memory
+  bool as_recorded = true;     ///< what is older lies where it lay; else it is asked for anew, in order of address
+};
+
+class AllocatorProcess {
+ public:
+  /// Runs setup. `start` must outlive this.
+  AllocatorProcess(const ProcessStart& start, const ProcessOptions& options);
+  ~AllocatorProcess();
+  AllocatorProcess(const AllocatorProcess&) = delete;
+  AllocatorProcess& operator=(const AllocatorProcess&) = delete;
+
+  /// Runs the next step; false where a request found no memory, and then the process has ended.
+  /// Requires: `program` frees what the step before carries over.
+  [[nodiscard]] bool run(const AllocationProgram& program);
+  /// torch.cuda.empty_cache() behind a step.
+  void empty_cache();
+
+  [[nodiscard]] StepUse use() const;  ///< of the last step
+  [[nodiscard]] const std::vector<SegmentGrowth>& growth() const;
+  /// What the request of `failed_slot()` was told.
+  [[nodiscard]] const std::optional<OutOfMemory>& out_of_memory() const { return out_of_memory_; }
+  /// Of the step that ended the process.
+  [[nodiscard]] std::uint32_t failed_slot() const { return slot_; }
+  /// The requests that were made good only by giving segments back first, in this step: slots, in order.
+  [[nodiscard]] const std::vector<std::uint32_t>& retried_slots() const { return retried_; }
+  /// Whether every segment so far lies where the recording has it.
+  [[nodiscard]] bool follows_recording() const;
+
+ private:
+  class Driver;
+  class NoEvents;
+  bool malloc(const AllocationOp& op, Bytes bytes);
+  void free(const AllocationOp& op);
+  bool run_ops(const AllocationProgram& program);
+
+  std::unique_ptr<Driver> driver_;
+  std::unique_ptr<NoEvents> events_;
+  CachingAllocator allocator_;
+  std::int32_t step_ = -1;
+  std::uint32_t slot_ = 0;
+  Bytes requested_ = 0;
+  std::int64_t retries_before_ = 0;
+  std::int64_t freed_before_ = 0;
+  std::vector<BlockHandle> slots_;    // of the step that runs
+  std::vector<BlockHandle> carried_;  // over from the step before
+  std::vector<BlockHandle> setup_;
+  std::vector<BlockHandle> older_;
+  std::vector<std::uint32_t> retried_;
+  std::optional<OutOfMemory> out_of_memory_;
+};
+
+}  // namespace foreshard::sim

@@ -1,0 +1,137 @@
+#include "sim/forecast/forecast.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+
+#include "sim/parallel/for_each.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+constexpr std::size_t kTellEvery = 64;  // steps between two words of progress
+
+/// One process, step after step.
+class SeedRun {
+ public:
+  SeedRun(const ProgramSource& programs, const ForecastRequest& request, std::uint64_t seed)
+      : programs_(programs), request_(request), process_(programs.start(), request.process.options) {
+    out_.seed = seed;
+  }
+
+  SeedForecast run(std::atomic<std::size_t>& done) {
+    if (process_.out_of_memory()) fail_in(0, 0, programs_.start().setup);
+    if (!out_.out_of_memory && !begins_with_first()) warm_up(*programs_.recorded_first());
+    for (std::size_t step = 0; step < request_.steps && !out_.out_of_memory; ++step) {
+      run_step(step);
+      if (step % kTellEvery == kTellEvery - 1) done += kTellEvery;
+    }
+    out_.follows_recording = process_.follows_recording();
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t length(std::size_t step) const { return request_.lengths.at(out_.seed, step); }
+  [[nodiscard]] bool begins_with_first() const { return programs_.at(length(0)).first.has_value(); }
+
+  /// The recording's own first step, where no other is known: not one of the list's.
+  void warm_up(const AllocationProgram& first) {
+    warmed_up_ = true;
+    if (process_.run(first))
+      reserved_ = process_.use().peak_reserved;
+    else
+      fail_in(0, 0, first);
+  }
+
+  void run_step(std::size_t step) {
+    const LengthPrograms& programs = programs_.at(length(step));
+    const AllocationProgram& program = step == 0 && !warmed_up_ ? *programs.first : programs.later;
+    const std::size_t grown = process_.growth().size();
+    const bool fits = process_.run(program);
+    const StepUse use = process_.use();
+    if (!process_.retried_slots().empty()) add_retry(step, program, use, grown);
+    if (!fits) return fail_in(step, length(step), program);
+    if (use.peak_reserved > reserved_) add_growth(step, program, use, grown);
+    out_.steps.push_back(use);
+    const std::uint32_t every = request_.process.empty_cache_every;
+    if (every > 0 && (step + 1) % every == 0) process_.empty_cache();
+  }
+
+  void fail_in(std::size_t step, std::uint32_t of, const AllocationProgram& program) {
+    out_.out_of_memory = FailedStep{step, of, program.shape->names[process_.failed_slot()], *process_.out_of_memory()};
+  }
+
+  void add_retry(std::size_t step, const AllocationProgram& program, const StepUse& use, std::size_t grown) {
+    const std::uint32_t slot = process_.retried_slots().front();
+    const auto made = static_cast<std::int32_t>(process_.growth().size() - grown);
+    out_.retries.push_back(
+        {step, length(step), use.retries, use.released, made, program.shape->names[slot], program.sizes[slot]});
+  }
+
+  void add_growth(std::size_t step, const AllocationProgram& program, const StepUse& use, std::size_t grown) {
+    reserved_ = use.peak_reserved;
+    const auto& growth = process_.growth();
+    GrowthStep one{step, length(step), growth.size() - grown, 0, use.peak_reserved, {}, 0, 0};
+    for (std::size_t i = grown; i < growth.size(); ++i) {
+      one.bytes += growth[i].bytes;
+      if (growth[i].bytes <= one.largest_segment) continue;
+      one.largest_segment = growth[i].bytes;
+      one.largest_request = growth[i].requested;
+      one.request = program.shape->names[growth[i].slot];
+    }
+    out_.growth.push_back(std::move(one));
+  }
+
+  const ProgramSource& programs_;
+  const ForecastRequest& request_;
+  AllocatorProcess process_;
+  SeedForecast out_;
+  Bytes reserved_ = 0;  // the largest peak so far
+  bool warmed_up_ = false;
+};
+
+}  // namespace
+
+Bytes SeedForecast::peak_reserved() const {
+  Bytes peak = 0;
+  for (const StepUse& use : steps) peak = std::max(peak, use.peak_reserved);
+  return peak;
+}
+
+Bytes SeedForecast::peak_allocated() const {
+  Bytes peak = 0;
+  for (const StepUse& use : steps) peak = std::max(peak, use.peak_allocated);
+  return peak;
+}
+
+std::int64_t SeedForecast::num_alloc_retries() const {
+  std::int64_t count = 0;
+  for (const RetryStep& step : retries) count += step.retries;
+  return count;
+}
+
+std::optional<std::size_t> SeedForecast::last_growth() const {
+  if (growth.empty()) return std::nullopt;
+  return growth.back().step;
+}
+
+Result<std::vector<SeedForecast>> run_forecast(ProgramSource& programs, const ForecastRequest& request) {
+  std::set<std::uint32_t> lengths;
+  for (const std::uint64_t seed : request.seeds) {
+    const auto distinct = request.lengths.distinct(seed, request.steps);
+    lengths.insert(distinct.begin(), distinct.end());
+  }
+  FORESHARD_TRY(programs.prepare({lengths.begin(), lengths.end()}, request.threads));
+  std::vector<SeedForecast> out(request.seeds.size());
+  const std::size_t all = request.seeds.size() * request.steps;
+  std::atomic<std::size_t> done = 0;
+  const auto tell = [&](std::size_t) {
+    if (request.on_progress) request.on_progress(std::min(done.load(), all), all);
+  };
+  for_each(
+      request.seeds.size(), request.threads,
+      [&](std::size_t i) { out[i] = SeedRun(programs, request, request.seeds[i]).run(done); }, tell);
+  return out;
+}
+
+}  // namespace foreshard::sim

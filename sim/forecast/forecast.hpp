@@ -1,0 +1,83 @@
+// The forecast: memory over thousands of training steps whose sequence lengths vary, until reserved memory stops
+// growing, a request makes the allocator give segments back and try again, or the process runs out of memory.
+//
+// Only the allocator and the host's order run; there are no times. Who: cli's forecast; remedies.hpp. The same request
+// gives the same result for any number of threads.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/forecast/allocator_process.hpp"
+#include "sim/forecast/length_programs.hpp"
+#include "sim/forecast/lengths.hpp"
+
+namespace foreshard::sim {
+
+/// The process that steps run in.
+struct ForecastProcess {
+  ProcessOptions options;
+  std::uint32_t empty_cache_every = 0;  ///< torch.cuda.empty_cache() behind each so many steps; 0: never
+};
+
+struct ForecastRequest {
+  Lengths lengths;
+  std::size_t steps = 10'000;
+  std::vector<std::uint64_t> seeds{0};  ///< one process each
+  ForecastProcess process;
+  unsigned threads = 1;
+  std::function<void(std::size_t done, std::size_t all)> on_progress = {};  ///< steps of all seeds
+};
+
+/// A step in which the allocator gave segments back before a request could be served.
+struct RetryStep {
+  std::size_t step = 0;
+  std::uint32_t length = 0;
+  std::int32_t retries = 0;   ///< num_alloc_retries of the step
+  std::int32_t released = 0;  ///< segments given back (cudaFree)
+  std::int32_t made = 0;      ///< segments asked for (cudaMalloc)
+  std::string request;        ///< who asked first
+  Bytes bytes = 0;            ///< and for how much
+};
+
+/// A step that made reserved memory larger than in any step before.
+struct GrowthStep {
+  std::size_t step = 0;
+  std::uint32_t length = 0;
+  std::size_t segments = 0;   ///< that the driver gave in it
+  Bytes bytes = 0;            ///< of these
+  Bytes reserved = 0;         ///< the step's peak
+  std::string request;        ///< who made the largest of them
+  Bytes largest_request = 0;  ///< what that asked for
+  Bytes largest_segment = 0;
+};
+
+struct FailedStep {
+  std::size_t step = 0;
+  std::uint32_t length = 0;
+  std::string request;
+  OutOfMemory report;
+};
+
+/// What became of one process.
+struct SeedForecast {
+  std::uint64_t seed = 0;
+  std::vector<StepUse> steps;  ///< of those that ended; as many lengths were run
+  std::vector<GrowthStep> growth;
+  std::vector<RetryStep> retries;
+  std::optional<FailedStep> out_of_memory;
+  bool follows_recording = false;  ///< every segment lay where the recording had it
+
+  [[nodiscard]] Bytes peak_reserved() const;
+  [[nodiscard]] Bytes peak_allocated() const;
+  [[nodiscard]] std::int64_t num_alloc_retries() const;
+  /// The last step in which reserved memory grew beyond all before; none: it never did behind setup.
+  [[nodiscard]] std::optional<std::size_t> last_growth() const;
+};
+
+/// Prepares the programs that are missing, then runs each seed's process. Fails where a length has no program.
+[[nodiscard]] Result<std::vector<SeedForecast>> run_forecast(ProgramSource& programs, const ForecastRequest& request);
+
+}  // namespace foreshard::sim

@@ -1,0 +1,51 @@
+// The allocation programs of a training process by sequence length, each made once.
+//
+// Who: forecast.hpp. ModelPrograms takes any length that the model has; RecordedPrograms those that were recorded and,
+// between and beyond them, lengths whose sizes follow from the recorded ones (size_fit.hpp).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "sim/forecast/derive.hpp"
+#include "sim/sweep/sweep.hpp"
+
+namespace foreshard::sim {
+
+/// The two programs of one length.
+struct LengthPrograms {
+  std::optional<AllocationProgram> first;  ///< of a process's first step; none: not known at this length
+  AllocationProgram later;                 ///< of any step behind it
+};
+
+class ProgramSource {
+ public:
+  virtual ~ProgramSource() = default;
+  /// Makes the programs of `lengths`, ascending and each once, on up to `threads` threads.
+  [[nodiscard]] virtual Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned threads) = 0;
+  /// Requires: prepared.
+  [[nodiscard]] virtual const LengthPrograms& at(std::uint32_t length) const = 0;
+  [[nodiscard]] virtual const ProcessStart& start() const = 0;
+  /// Run before the list's own steps where the list's first length has no first step; null: every length has one.
+  [[nodiscard]] virtual const AllocationProgram* recorded_first() const { return nullptr; }
+  [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
+};
+
+/// Of a model: `settings.seq` is the length. `source` must outlive it.
+[[nodiscard]] std::unique_ptr<ProgramSource> model_programs(WorkloadSource& source, const Settings& settings);
+
+/// What a length gets that lies between two recorded ones whose steps ask in different orders (embedding's backward
+/// sorts from some number of tokens on, say), so that nobody knows where between them the order changes.
+enum class BetweenOrders : std::uint8_t { refuse = 0, lower = 1, upper = 2 };
+
+/// Of a recording. `workload` must be adapted to `settings`. Fails as derive_steps() does, and (usage) where the
+/// recording does not show its sequence lengths.
+[[nodiscard]] Result<std::unique_ptr<ProgramSource>> recorded_programs(const Workload& workload,
+                                                                       const Settings& settings, BetweenOrders between);
+
+}  // namespace foreshard::sim

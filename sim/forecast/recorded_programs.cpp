@@ -1,0 +1,172 @@
+// ProgramSource of a recording: recorded lengths as they were, others from them.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/base/check.hpp"
+#include "sim/forecast/length_programs.hpp"
+#include "sim/forecast/size_fit.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+/// The recorded lengths whose steps ask and free in one order.
+struct Order {
+  std::vector<RecordedSizes> recorded;  // ascending by length
+  std::shared_ptr<const ProgramShape> shape;
+  SizeFit fit;
+};
+
+class RecordedPrograms final : public ProgramSource {
+ public:
+  RecordedPrograms(DerivedSteps steps, std::vector<std::uint32_t> lengths, BetweenOrders between)
+      : steps_(std::move(steps)), lengths_(std::move(lengths)), between_(between) {
+    for (std::size_t i = 1; i < lengths_.size(); ++i) add(lengths_[i], steps_.steps[i]);
+    for (auto& [length, order] : order_of_) {
+      Order& one = orders_[order];
+      one.recorded.push_back({length, &programs_.at(length).later.sizes});  // ascending: order_of_ is
+    }
+    for (Order& order : orders_) order.fit = fit_sizes(order.recorded, order.shape->categories);
+  }
+
+  Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned) override {
+    for (const std::uint32_t length : lengths) {
+      if (programs_.contains(length)) continue;
+      const auto place = order_at(length);
+      FORESHARD_TRY(place);
+      const Order& order = orders_[*place];
+      LengthPrograms made;
+      made.later = {order.shape, sizes_at(length, order.recorded, order.fit)};
+      if (length == lengths_.front()) made.first = steps_.steps.front();
+      programs_.emplace(length, std::move(made));
+      derived_.push_back(length);
+    }
+    return {};
+  }
+  [[nodiscard]] const LengthPrograms& at(std::uint32_t length) const override { return programs_.at(length); }
+  [[nodiscard]] const ProcessStart& start() const override { return steps_.start; }
+  [[nodiscard]] const AllocationProgram* recorded_first() const override { return &steps_.steps.front(); }
+  [[nodiscard]] std::vector<std::string> notes() const override;
+
+ private:
+  void add(std::uint32_t length, AllocationProgram& program) {
+    if (programs_.contains(length)) {
+      if (programs_.at(length).later.sizes != program.sizes) ++unlike_;
+      return;
+    }
+    std::size_t place = 0;
+    while (place < orders_.size() && !orders_[place].shape->same_order(*program.shape)) ++place;
+    if (place == orders_.size()) orders_.push_back({{}, program.shape, {}});
+    order_of_.emplace(length, place);
+    LengthPrograms made;
+    made.later = {orders_[place].shape, std::move(program.sizes)};
+    if (length == lengths_.front()) made.first = steps_.steps.front();
+    programs_.emplace(length, std::move(made));
+  }
+
+  /// The order of the recorded lengths around `length`.
+  [[nodiscard]] Result<std::size_t> order_at(std::uint32_t length) {
+    const auto above = order_of_.lower_bound(length);
+    if (above == order_of_.end()) return note_beyond(length, std::prev(above)->second);
+    if (above == order_of_.begin()) return note_beyond(length, above->second);
+    const auto below = std::prev(above);
+    if (below->second == above->second) return above->second;
+    if (between_ == BetweenOrders::refuse)
+      return fail(ErrorKind::usage,
+                  fmt::format("length {} lies between {} and {}, whose recorded steps ask for memory in different "
+                              "orders: where between them the order changes is not known",
+                              length, below->first, above->first),
+                  "--lengths", "record that length, forecast the model, or say --between lower (or upper)");
+    guessed_.push_back(length);
+    return between_ == BetweenOrders::lower ? below->second : above->second;
+  }
+
+  std::size_t note_beyond(std::uint32_t length, std::size_t order) {
+    beyond_.push_back(length);
+    return order;
+  }
+
+  DerivedSteps steps_;
+  std::vector<std::uint32_t> lengths_;  // by recorded step
+  BetweenOrders between_;
+  std::map<std::uint32_t, LengthPrograms> programs_;
+  std::map<std::uint32_t, std::size_t> order_of_;  // of recorded lengths, the place in orders_
+  std::vector<Order> orders_;
+  std::vector<std::uint32_t> derived_;  // lengths that were not recorded; of these …
+  std::vector<std::uint32_t> guessed_;  // … between two orders, and …
+  std::vector<std::uint32_t> beyond_;   // … shorter or longer than all recorded ones
+  std::size_t unlike_ = 0;              // recorded steps of one length that ask for other sizes
+};
+
+std::vector<std::string> RecordedPrograms::notes() const {
+  std::vector<std::string> notes;
+  if (unlike_ > 0)
+    notes.push_back(
+        fmt::format("{} recorded steps ask for other sizes than an earlier one of their length, which is "
+                    "taken",
+                    unlike_));
+  if (derived_.empty()) return notes;
+  for (const Order& order : orders_) {
+    const SizeFit& fit = order.fit;
+    using Kind = SizeFit::Kind;
+    if (order.recorded.size() == 1) {
+      notes.push_back(fmt::format(
+          "one recorded length, {}: an inference, not a measurement, takes {} of {} requests as proportional to it",
+          order.recorded.front().length, fit.count(Kind::inferred), fit.kinds.size()));
+      continue;
+    }
+    std::string text = fmt::format(
+        "of {} requests of a step {} are as large at each of the {} recorded lengths ({} to "
+        "{}), {} lie on a line through them",
+        fit.kinds.size(), fit.count(Kind::constant), order.recorded.size(), order.recorded.front().length,
+        order.recorded.back().length, fit.count(Kind::linear));
+    if (order.recorded.size() == 2) text += " (two lengths do not test that)";
+    if (fit.count(Kind::quadratic) > 0) text += fmt::format(", {} on a parabola", fit.count(Kind::quadratic));
+    if (fit.count(Kind::interpolated) > 0)
+      text += fmt::format(", {} on neither and are interpolated", fit.count(Kind::interpolated));
+    notes.push_back(std::move(text));
+  }
+  if (!guessed_.empty())
+    notes.push_back(fmt::format("lengths {} lie between recorded ones of different orders: taken as the {} one's",
+                                fmt::join(guessed_, ", "), between_ == BetweenOrders::lower ? "shorter" : "longer"));
+  if (!beyond_.empty())
+    notes.push_back(fmt::format("lengths {} are shorter or longer than every recorded one of steps behind the first",
+                                fmt::join(beyond_, ", ")));
+  return notes;
+}
+
+Result<std::vector<std::uint32_t>> lengths_of(const Workload& workload, const Settings& settings) {
+  std::vector<std::uint32_t> lengths;
+  for (const RecordedStep& step : workload.recorded) lengths.push_back(step.seq);
+  if (lengths.empty()) lengths.assign(2, settings.seq.value_or(0));
+  if (std::find(lengths.begin(), lengths.end(), 0U) != lengths.end())
+    return fail(ErrorKind::usage, "the recording does not show the sequence length of each step", "SOURCE",
+                "import it with an about file, or with a profiler trace that has shapes");
+  const auto other = [&](const RecordedStep& step) { return step.batch != workload.recorded.front().batch; };
+  if (std::any_of(workload.recorded.begin(), workload.recorded.end(), other))
+    return fail(ErrorKind::usage, "the recorded steps differ in batch, too: sizes do not follow the length alone");
+  if (lengths.size() < 2)
+    return fail(ErrorKind::usage, "one recorded step is the first one, which is like no other", "SOURCE",
+                "record at least two steps");
+  return lengths;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProgramSource>> recorded_programs(const Workload& workload, const Settings& settings,
+                                                         BetweenOrders between) {
+  auto lengths = lengths_of(workload, settings);
+  FORESHARD_TRY(lengths);
+  auto steps = derive_steps(workload, settings, static_cast<std::int32_t>(lengths->size()));
+  FORESHARD_TRY(steps);
+  const std::size_t carried = steps->steps.back().shape->carried.size();
+  for (const AllocationProgram& program : steps->steps)
+    if (program.shape->carried.size() != carried)
+      return fail(ErrorKind::usage, fmt::format("recorded steps leave {} and {} blocks to the next one",
+                                                program.shape->carried.size(), carried));
+  return std::make_unique<RecordedPrograms>(std::move(*steps), std::move(*lengths), between);
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,95 @@
+// Lengths as they are given, what is refused, and that draws are repeatable.
+#include "sim/forecast/lengths.hpp"
+
+#include <map>
+
+#include "tests/catch.hpp"
+
+using namespace foreshard;
+using namespace foreshard::sim;
+
+TEST_CASE("a list runs in its order and begins anew behind its end", "[forecast][lengths]") {
+  const auto lengths = parse_length_list("512 # the first\n\n  # nothing\r\n1024\r\n7", "lengths.txt");
+  REQUIRE(lengths);
+  CHECK_FALSE(lengths->drawn());
+  CHECK(lengths->size() == 3);
+  CHECK(lengths->at(1, 0) == 512);
+  CHECK(lengths->at(9, 2) == 7);
+  CHECK(lengths->at(1, 4) == 1024);
+  CHECK(lengths->distinct(1, 2) == std::vector<std::uint32_t>{512, 1024});
+}
+
+TEST_CASE("what is no length is refused with file and line", "[forecast][lengths]") {
+  for (const char* bad : {"512\n0\n", "512\n-3", "512\n1e3", "512\n5 6", "512\n99999999999", "512\n16777217"}) {
+    INFO(bad);
+    const auto lengths = parse_length_list(bad, "lengths.txt");
+    REQUIRE_FALSE(lengths);
+    CHECK(lengths.error().kind == ErrorKind::input);
+    CHECK(lengths.error().where == "lengths.txt:2");
+  }
+  CHECK(parse_length_list("# none\n", "lengths.txt").error().where == "lengths.txt");
+}
+
+TEST_CASE("a histogram is drawn by its weights, the same for the same seed", "[forecast][lengths]") {
+  const auto lengths = parse_distribution("2048:1,512:8,1024:1");
+  REQUIRE(lengths);
+  CHECK(lengths->drawn());
+  std::map<std::uint32_t, int> count;
+  bool seeds_differ = false;
+  for (std::size_t step = 0; step < 10'000; ++step) {
+    ++count[lengths->at(3, step)];
+    seeds_differ = seeds_differ || lengths->at(3, step) != lengths->at(4, step);
+    CHECK(lengths->at(3, step) == lengths->at(3, step));
+  }
+  CHECK(seeds_differ);
+  REQUIRE(count.size() == 3);
+  CHECK(count[512] == Approx(8000).margin(200));
+  CHECK(count[1024] == Approx(1000).margin(150));
+  CHECK(lengths->at(3, 0) == parse_distribution("512:8,1024:1,2048:1")->at(3, 0));
+}
+
+TEST_CASE("uniform and log-normal lengths stay in their range", "[forecast][lengths]") {
+  const auto uniform = parse_distribution("uniform:256..2048");
+  const auto lognormal = parse_distribution("lognormal:700,0.55,256..2048");
+  REQUIRE(uniform);
+  REQUIRE(lognormal);
+  double below = 0;
+  for (std::size_t step = 0; step < 4000; ++step) {
+    for (const Lengths* lengths : {&*uniform, &*lognormal}) {
+      CHECK(lengths->at(1, step) >= 256);
+      CHECK(lengths->at(1, step) <= 2048);
+    }
+    below += lognormal->at(1, step) <= 700 ? 1 : 0;
+  }
+  CHECK(below / 4000 == Approx(0.5).margin(0.03));  // the median
+}
+
+TEST_CASE("padding rounds up", "[forecast][lengths]") {
+  const auto lengths = parse_length_list("1\n64\n65\n700", "x");
+  REQUIRE(lengths);
+  const Lengths padded = lengths->padded(64);
+  CHECK(padded.distinct(0, 4) == std::vector<std::uint32_t>{64, 128, 704});
+  CHECK(lengths->at(0, 0) == 1);
+}
+
+TEST_CASE("a distribution that is none is refused", "[forecast][lengths]") {
+  for (const char* bad :
+       {"", "512", "512:0", "512:1,", "512:1,,7:1", "0:3", "512:1,512:2", "uniform:", "uniform:5", "uniform:9..3",
+        "uniform:1..99999999", "lognormal:700", "lognormal:700,0.5", "lognormal:700,0,1..9", "lognormal:700,nan,1..9",
+        "lognormal:-1,1,1..9", "lognormal:7,9,1..9"}) {
+    INFO(bad);
+    const auto lengths = parse_distribution(bad);
+    REQUIRE_FALSE(lengths);
+    CHECK(lengths.error().kind == ErrorKind::usage);
+    CHECK_FALSE(lengths.error().hint.empty());
+  }
+}
+
+TEST_CASE("a name is told from a distribution", "[forecast][lengths]") {
+  CHECK(is_distribution("512:10,1024:5"));
+  CHECK(is_distribution("uniform:1..2"));
+  CHECK(is_distribution("lognormal:x"));
+  CHECK_FALSE(is_distribution("lengths.txt"));
+  CHECK_FALSE(is_distribution("./512:10"));
+  CHECK_FALSE(is_distribution("512"));
+}

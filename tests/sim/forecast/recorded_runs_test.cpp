@@ -1,0 +1,114 @@
+// Forecasts from the model alone against recorded training runs of 300 steps (data/*.csv): reserved memory behind every
+// step, and every retry at its step.
+#include <fstream>
+
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
+#include "sim/forecast/forecast.hpp"
+#include "sim/predict/process_memory_options.hpp"
+#include "tests/catch.hpp"
+#include "tests/sim/sweep/small_plan.hpp"
+
+using namespace foreshard;
+using namespace foreshard::sim;
+using foreshard::sim::test::machine;
+
+namespace {
+
+struct RecordedRun {
+  std::optional<Bytes> limit;
+  std::string lengths;  // as parse_length_list reads them
+  std::vector<Bytes> reserved;
+  std::vector<std::int32_t> retries;  // so far
+};
+
+RecordedRun read(const std::string& name) {
+  std::ifstream file("tests/sim/forecast/data/" + name + ".csv");
+  REQUIRE(file);
+  RecordedRun run;
+  for (std::string line; std::getline(file, line);) {
+    constexpr std::string_view kLimit = "limit_bytes ";
+    if (const auto at = line.find(kLimit); at != std::string::npos)
+      if (const Bytes limit = std::stoull(line.substr(at + kLimit.size())); limit > 0) run.limit = limit;
+    if (line.starts_with('#')) continue;
+    const auto first = line.find(',');
+    const auto second = line.find(',', first + 1);
+    run.lengths += line.substr(0, first) + "\n";
+    run.reserved.push_back(std::stoull(line.substr(first + 1, second - first - 1)) * kMiB);
+    run.retries.push_back(std::stoi(line.substr(second + 1)));
+  }
+  return run;
+}
+
+class Generated final : public WorkloadSource {
+ public:
+  Result<std::shared_ptr<const Workload>> at(const Settings& settings) override {
+    auto workload = generate(model_, settings, machine().host_calls, machine().gpu());
+    FORESHARD_TRY(workload);
+    return std::make_shared<const Workload>(std::move(*workload));
+  }
+  [[nodiscard]] bool one_for_all() const override { return false; }
+
+ private:
+  ModelConfig model_ = preset("llama-1b").value();
+};
+
+Settings settings_of_runs() {
+  Settings settings;
+  settings.gpus = 2;
+  settings.batch = 4;
+  settings.seq = 2048;
+  settings.param_dtype = DType::bfloat16;
+  settings.reduce_dtype = DType::float32;
+  return settings;
+}
+
+/// The first step that differs, and where all are equal their number.
+struct Held {
+  std::size_t reserved = 0;
+  std::size_t retries = 0;
+};
+
+Held hold(const RecordedRun& run) {
+  Generated source;
+  const Settings settings = settings_of_runs();
+  auto programs = model_programs(source, settings);
+  ForecastRequest request{parse_length_list(run.lengths, "lengths").value(), run.reserved.size(), {0}, {}};
+  request.process.options.config = parse_alloc_conf("").value();
+  request.process.options.memory =
+      process_memory_options(*source.at(settings).value(), settings, machine(), {}, true).memory;
+  request.process.options.limit = run.limit;
+  request.threads = 2;
+  const auto seeds = run_forecast(*programs, request);
+  REQUIRE(seeds);
+  const std::vector<StepUse>& steps = seeds->front().steps;
+  REQUIRE(steps.size() == run.reserved.size());
+  Held held;
+  std::int32_t retries = 0;
+  while (held.reserved < steps.size() && steps[held.reserved].reserved == run.reserved[held.reserved]) ++held.reserved;
+  while (held.retries < steps.size() && (retries += steps[held.retries].retries) == run.retries[held.retries])
+    ++held.retries;
+  return held;
+}
+
+}  // namespace
+
+TEST_CASE("four recorded seeds of one histogram: reserved memory behind every step", "[forecast][recorded]") {
+  for (const char* name : {"s1", "s2", "s3", "s4"}) {
+    INFO(name);
+    const Held held = hold(read(name));
+    CHECK(held.reserved == 300);
+    CHECK(held.retries == 300);
+  }
+}
+
+TEST_CASE("two recorded runs under a limit: every retry at its step", "[forecast][recorded]") {
+  const Held loose = hold(read("tight50"));
+  CHECK(loose.reserved == 300);
+  CHECK(loose.retries == 300);
+  // Behind 43 retries the driver's addresses are others than the address model's: equal free blocks tie another way.
+  // With the recorded addresses all 300 are equal (docs/forecast.md).
+  const Held tight = hold(read("tight15"));
+  CHECK(tight.reserved == 290);
+  CHECK(tight.retries == 300);
+}
