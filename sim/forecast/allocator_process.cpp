@@ -97,9 +97,10 @@ AllocatorProcess::~AllocatorProcess() = default;
 bool AllocatorProcess::malloc(const AllocationOp& op, Bytes bytes) {
   slot_ = op.index;
   requested_ = bytes;
-  const std::int64_t freed = allocator_.statistics().num_device_free;
+  const AllocatorStatistics& now = allocator_.statistics();
+  const std::int64_t before = now.num_device_free + now.num_alloc_retries;
   const auto block = allocator_.malloc(bytes, StreamId{op.stream});
-  if (allocator_.statistics().num_device_free != freed) retried_.push_back(op.index);
+  if (now.num_device_free + now.num_alloc_retries != before) retried_.push_back(op.index);
   if (!block) {
     out_of_memory_ = block.error();
     return false;

@@ -58,7 +58,8 @@ class SeedRun {
   }
 
   void fail_in(std::size_t step, std::uint32_t of, const AllocationProgram& program) {
-    out_.out_of_memory = FailedStep{step, of, program.shape->names[process_.failed_slot()], *process_.out_of_memory()};
+    out_.out_of_memory =
+        FailedStep{step, of, program.shape->names[process_.failed_slot()], *process_.out_of_memory(), process_.use()};
   }
 
   void add_retry(std::size_t step, const AllocationProgram& program, const StepUse& use, std::size_t grown) {
@@ -93,13 +94,13 @@ class SeedRun {
 }  // namespace
 
 Bytes SeedForecast::peak_reserved() const {
-  Bytes peak = 0;
+  Bytes peak = out_of_memory ? out_of_memory->use.peak_reserved : 0;
   for (const StepUse& use : steps) peak = std::max(peak, use.peak_reserved);
   return peak;
 }
 
 Bytes SeedForecast::peak_allocated() const {
-  Bytes peak = 0;
+  Bytes peak = out_of_memory ? out_of_memory->use.peak_allocated : 0;
   for (const StepUse& use : steps) peak = std::max(peak, use.peak_allocated);
   return peak;
 }
@@ -108,6 +109,13 @@ std::int64_t SeedForecast::num_alloc_retries() const {
   std::int64_t count = 0;
   for (const RetryStep& step : retries) count += step.retries;
   return count;
+}
+
+std::optional<std::size_t> SeedForecast::first_retry() const {
+  const auto first =
+      std::find_if(retries.begin(), retries.end(), [](const RetryStep& step) { return step.retries > 0; });
+  if (first == retries.end()) return std::nullopt;
+  return first->step;
 }
 
 std::optional<std::size_t> SeedForecast::last_growth() const {

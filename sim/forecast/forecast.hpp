@@ -1,8 +1,8 @@
 // The forecast: memory over thousands of training steps whose sequence lengths vary, until reserved memory stops
 // growing, a request makes the allocator give segments back and try again, or the process runs out of memory.
 //
-// Only the allocator and the host's order run; there are no times. Who: cli's forecast; remedies.hpp. The same request
-// gives the same result for any number of threads.
+// Only the allocator and the host's order run; there are no times. Who: cli's forecast; forecast_remedies.hpp. The same
+// request gives the same result for any number of threads.
 #pragma once
 
 #include <functional>
@@ -59,6 +59,7 @@ struct FailedStep {
   std::uint32_t length = 0;
   std::string request;
   OutOfMemory report;
+  StepUse use = {};  ///< until then
 };
 
 /// What became of one process.
@@ -73,6 +74,8 @@ struct SeedForecast {
   [[nodiscard]] Bytes peak_reserved() const;
   [[nodiscard]] Bytes peak_allocated() const;
   [[nodiscard]] std::int64_t num_alloc_retries() const;
+  /// The first step with a num_alloc_retries; none: garbage collection gives segments back without one.
+  [[nodiscard]] std::optional<std::size_t> first_retry() const;
   /// The last step in which reserved memory grew beyond all before; none: it never did behind setup.
   [[nodiscard]] std::optional<std::size_t> last_growth() const;
 };

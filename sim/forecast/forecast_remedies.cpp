@@ -1,4 +1,4 @@
-#include "sim/forecast/remedies.hpp"
+#include "sim/forecast/forecast_remedies.hpp"
 
 #include <fmt/format.h>
 
@@ -101,8 +101,7 @@ Result<ForecastRemedy> simulate(ProgramSource& programs, const ForecastRemedyReq
 
 std::size_t worst_of(const std::vector<SeedForecast>& seeds) {
   const auto fares = [](const SeedForecast& seed) {
-    const std::size_t retry = seed.retries.empty() ? SIZE_MAX : seed.retries.front().step;
-    return std::tuple(seed.out_of_memory ? seed.out_of_memory->step : SIZE_MAX, retry,
+    return std::tuple(seed.out_of_memory ? seed.out_of_memory->step : SIZE_MAX, seed.first_retry().value_or(SIZE_MAX),
                       UINT64_MAX - seed.peak_reserved());
   };
   const auto worst = std::min_element(

@@ -100,6 +100,15 @@ class RecordedPrograms final : public ProgramSource {
   std::size_t unlike_ = 0;              // recorded steps of one length that ask for other sizes
 };
 
+/// "256, 320, 384 and 13 more"
+std::string listed(const std::vector<std::uint32_t>& lengths) {
+  constexpr std::size_t kListed = 8;
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(lengths.size(), kListed));
+  std::string text = fmt::format("{}", fmt::join(lengths.begin(), lengths.begin() + shown, ", "));
+  if (lengths.size() > kListed) text += fmt::format(" and {} more", lengths.size() - kListed);
+  return text;
+}
+
 std::vector<std::string> RecordedPrograms::notes() const {
   std::vector<std::string> notes;
   if (unlike_ > 0)
@@ -129,11 +138,11 @@ std::vector<std::string> RecordedPrograms::notes() const {
     notes.push_back(std::move(text));
   }
   if (!guessed_.empty())
-    notes.push_back(fmt::format("lengths {} lie between recorded ones of different orders: taken as the {} one's",
-                                fmt::join(guessed_, ", "), between_ == BetweenOrders::lower ? "shorter" : "longer"));
+    notes.push_back(fmt::format("lengths between recorded ones of different orders, taken as the {} one's: {}",
+                                between_ == BetweenOrders::lower ? "shorter" : "longer", listed(guessed_)));
   if (!beyond_.empty())
-    notes.push_back(fmt::format("lengths {} are shorter or longer than every recorded one of steps behind the first",
-                                fmt::join(beyond_, ", ")));
+    notes.push_back(
+        fmt::format("lengths shorter or longer than all recorded ones behind the first step: {}", listed(beyond_)));
   return notes;
 }
 

@@ -1,5 +1,5 @@
 // Remedies of a forecast of stacks of memory: simulated on the same lengths, ranked, equal on any number of threads.
-#include "sim/forecast/remedies.hpp"
+#include "sim/forecast/forecast_remedies.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/sim/forecast/hand_programs.hpp"
