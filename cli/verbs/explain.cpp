@@ -13,6 +13,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/reports/fingerprint.hpp"
+#include "cli/reports/growth_report.hpp"
 #include "cli/reports/no_remedies.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/terminal/printable.hpp"
@@ -44,6 +45,7 @@ struct ExplainOptions {
   std::optional<std::uint32_t> series;
   bool no_remedies = false;
   bool time = false;
+  bool growth = false;
   bool detail = false;
   std::string picture;
   bool force = false;
@@ -124,8 +126,24 @@ Result<void> simulate(const ExplainOptions& options, const Loaded& loaded, Conso
   return {};
 }
 
+/// --growth is of the whole record.
+Result<void> check_growth(const ExplainOptions& options) {
+  if (!options.growth) return {};
+  const auto refuse = [](const char* option) {
+    return fail(ErrorKind::usage, "--growth explains the whole record, step by step", option,
+                fmt::format("leave out {} or --growth", option));
+  };
+  if (options.time) return refuse("--time");
+  if (!options.step.empty()) return refuse("--step");
+  if (options.at != "peak") return refuse("--at");
+  if (options.blocks) return refuse("--blocks");
+  if (options.series) return refuse("--series");
+  return {};
+}
+
 /// What belongs to memory alone, or to time alone.
 Result<void> check_options(const ExplainOptions& options) {
+  FORESHARD_TRY(check_growth(options));
   if (!options.picture.empty() && !options.time)
     return fail(ErrorKind::usage, "the picture is of the time", "-o", "add --time; of memory: foreshard view");
   if (!options.picture.empty() && !options.picture.ends_with(".svg"))
@@ -161,6 +179,22 @@ Result<int> explain_its_time(const ExplainOptions& options, const ExplainRequest
   return explain_time_of(wanted, console);
 }
 
+Result<int> explain_its_growth(const ExplainOptions& options, const Loaded& loaded, Console& console) {
+  const auto growth = explain_growth(loaded.run);
+  if (!growth) return tl::unexpected(in_file(growth.error(), options.run));
+  for (const std::string& warning : loaded.run.info.warnings) console.warn(warning);
+  if (growth->odd_events > 0)
+    console.warn(fmt::format("{} allocator entries contradict the others and were passed over", growth->odd_events));
+  GrowthReport report{options.run, loaded.run, *growth};
+  if (loaded.workload)
+    for (const RecordedStep& step : loaded.workload->recorded) report.lengths.push_back(step.seq);
+  if (options.json)
+    print_json(console.out, growth_json(report));
+  else
+    print_growth(console.out, report);
+  return kDone;
+}
+
 /// Of a store without a memory record: who waits for whom.
 int explain_ranks(const ExplainOptions& options, const Run& run, const Stragglers& found, Console& console) {
   if (options.json) {
@@ -193,6 +227,7 @@ Result<int> explain_run(ExplainOptions& options, Console& console) {
                 "give the file that plan, run or import wrote with -o, or a memory snapshot");
   auto loaded = traces::is_store(options.run) ? load_store(options, console) : load_snapshot(options, console);
   FORESHARD_TRY(loaded);
+  if (options.growth) return explain_its_growth(options, *loaded, console);
   if (options.time) return explain_its_time(options, *request, *loaded, console);
   auto stragglers = find_stragglers(loaded->run);
   if (stragglers && loaded->run.allocator.empty()) return explain_ranks(options, loaded->run, *stragglers, console);
@@ -237,6 +272,8 @@ Action add_explain(OptionSet& set) {
   set.add_option("--series", options->series, "points of the gap over time in --json; default 200").type_name("N");
   set.add_flag(kNoRemedies, options->no_remedies, "only explain, simulate nothing");
   set.add_flag("--time", options->time, "explain the step's time instead of its memory");
+  set.add_flag("--growth", options->growth,
+               "explain over all steps which requests made reserved memory grow, and what retries took");
   set.add_flag("--detail", options->detail, "with --time: phases, the longest intervals, the critical path, the host");
   set.add_option("-o,--output", options->picture, "with --time: the critical path as a picture, too")
       .type_name("FILE.svg")

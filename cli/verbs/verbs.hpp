@@ -37,6 +37,7 @@ Action add_compare(OptionSet& set);
 Action add_explain(OptionSet& set);
 Action add_export(OptionSet& set);
 Action add_fit(OptionSet& set);
+Action add_forecast(OptionSet& set);
 Action add_import(OptionSet& set);
 Action add_machines(OptionSet& set);
 Action add_plan(OptionSet& set);

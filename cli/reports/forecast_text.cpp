@@ -1,0 +1,152 @@
+// The report of forecast for people.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "cli/reports/forecast_report.hpp"
+#include "cli/terminal/printable.hpp"
+#include "core/base/units.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+using sim::SeedForecast;
+using Align = Table::Align;
+
+constexpr std::size_t kForecastRows = 12;  // of a table; --json has all
+
+std::string lengths_line(const ForecastReport& report) {
+  std::string text = fmt::format("{} steps of lengths {}", report.steps, report.lengths_text);
+  if (report.lengths.drawn())
+    return text + fmt::format(", drawn with seed{} {}{}", report.seeds.size() > 1 ? "s" : "", report.seeds.front().seed,
+                              report.seeds.size() > 1 ? fmt::format(" to {}", report.seeds.back().seed) : "");
+  if (report.lengths.size() < report.steps)
+    text += fmt::format(" (its {} repeat {:.3g} times)", report.lengths.size(),
+                        static_cast<double>(report.steps) / static_cast<double>(report.lengths.size()));
+  return text;
+}
+
+std::string step_or_dash(bool any, std::size_t step) {
+  return any ? std::to_string(step) : "-";
+}
+
+void print_seeds(std::ostream& out, const ForecastReport& report) {
+  Table table({{"seed", Align::right},
+               {"last growth", Align::right},
+               {"peak reserved", Align::right},
+               {"peak allocated", Align::right},
+               {"retries", Align::right},
+               {"first retry", Align::right},
+               {"out of memory", Align::right}});
+  for (const SeedForecast& seed : report.seeds)
+    table.row({std::to_string(seed.seed), step_or_dash(seed.last_growth().has_value(), seed.last_growth().value_or(0)),
+               format_bytes_fixed(seed.peak_reserved()), format_bytes_fixed(seed.peak_allocated()),
+               std::to_string(seed.num_alloc_retries()),
+               step_or_dash(seed.first_retry().has_value(), seed.first_retry().value_or(0)),
+               step_or_dash(seed.out_of_memory.has_value(), seed.out_of_memory ? seed.out_of_memory->step : 0)});
+  out << '\n';
+  table.print(out);
+}
+
+void print_growth(std::ostream& out, const SeedForecast& seed) {
+  if (seed.growth.empty()) return;
+  out << "\nsteps that made reserved memory grow\n";
+  Table table({{"step", Align::right},
+               {"length", Align::right},
+               {"reserved", Align::right},
+               {"new segments", Align::right},
+               {"of", Align::right},
+               {"largest", Align::right},
+               {"the largest one's request"}});
+  const std::size_t shown = std::min(seed.growth.size(), kForecastRows);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const sim::GrowthStep& step = seed.growth[i];
+    table.row({std::to_string(step.step), std::to_string(step.length), format_bytes_fixed(step.reserved),
+               std::to_string(step.segments), format_bytes_fixed(step.bytes), format_bytes_fixed(step.largest_segment),
+               fmt::format("{} for {}", step.request, format_bytes(step.largest_request))});
+  }
+  table.print(out);
+  if (shown < seed.growth.size()) out << fmt::format("and {} more; --json has all\n", seed.growth.size() - shown);
+}
+
+void print_retries(std::ostream& out, const SeedForecast& seed) {
+  if (seed.retries.empty()) return;
+  out << "\nsteps in which a request was served only after segments were given back\n";
+  Table table({{"step", Align::right},
+               {"length", Align::right},
+               {"retries", Align::right},
+               {"cudaFree", Align::right},
+               {"cudaMalloc", Align::right},
+               {"the first request"}});
+  const std::size_t shown = std::min(seed.retries.size(), kForecastRows);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const sim::RetryStep& step = seed.retries[i];
+    table.row({std::to_string(step.step), std::to_string(step.length), std::to_string(step.retries),
+               std::to_string(step.released), std::to_string(step.made),
+               fmt::format("{} for {}", step.request, format_bytes(step.bytes))});
+  }
+  table.print(out);
+  if (shown < seed.retries.size()) out << fmt::format("and {} more; --json has all\n", seed.retries.size() - shown);
+  out << "what that costs in time is not known here: no machine profile has the price of a retry, which waits for the "
+         "GPU\nand calls cudaFree and cudaMalloc as often as the table says; explain --growth reads it from a "
+         "recording\n";
+}
+
+void print_failure(std::ostream& out, const SeedForecast& seed) {
+  if (!seed.out_of_memory) return;
+  const sim::FailedStep& failed = *seed.out_of_memory;
+  out << fmt::format(
+      "\nout of memory in step {} (length {}): {} asked for {} and found no segment of {}; {} were "
+      "allocated, {} reserved\n",
+      failed.step, failed.length, in_line(failed.request), format_bytes(failed.report.requested),
+      format_bytes(failed.report.tried), format_bytes(failed.report.allocated), format_bytes(failed.report.reserved));
+}
+
+std::string what_becomes(const sim::SeedForecast& seed) {
+  if (seed.out_of_memory) return fmt::format("out of memory at step {}", seed.out_of_memory->step);
+  if (const auto first = seed.first_retry())
+    return fmt::format("{} retries, the first at step {}", seed.num_alloc_retries(), *first);
+  return "no retries";
+}
+
+void print_remedies(std::ostream& out, const sim::ForecastRemedies& remedies, bool several) {
+  out << "\nremedies" << (several ? fmt::format(" (seed {}, which fares worst)", remedies.seed) : std::string())
+      << '\n';
+  Table table({{"setting"},
+               {"peak reserved", Align::right},
+               {"saves", Align::right},
+               {"more tokens", Align::right},
+               {"what becomes of the run"}});
+  table.row({"as it is", format_bytes_fixed(remedies.before.peak_reserved()), "", "", what_becomes(remedies.before)});
+  for (const sim::ForecastRemedy& remedy : remedies.useful)
+    table.row({remedy.setting, format_bytes_fixed(remedy.outcome.peak_reserved()),
+               remedy.saving > 0 ? format_bytes_fixed(static_cast<Bytes>(remedy.saving)) : "",
+               remedy.more_tokens > 0 ? fmt::format("{:.1f} %", remedy.more_tokens * 100) : "",
+               what_becomes(remedy.outcome)});
+  table.print(out);
+  out << fmt::format("{} of {} simulated changes help", remedies.useful.size(), remedies.tried);
+  out << (remedies.impossible.empty() ? "\n"
+                                      : fmt::format(", {} could not be simulated\n", remedies.impossible.size()));
+  for (const sim::ForecastRemedy& remedy : remedies.useful)
+    out << "\n  " << remedy.setting << ": " << remedy.reason << "\n    " << remedy.pytorch << '\n';
+  for (const std::string& why : remedies.impossible) out << "\n  not simulated: " << in_line(why) << '\n';
+}
+
+}  // namespace
+
+void print_forecast(std::ostream& out, const ForecastReport& report) {
+  const SeedForecast& worst = report.seeds[sim::worst_of(report.seeds)];
+  out << forecast_answer(report) << '\n'
+      << in_line(report.name) << " on " << in_line(report.machine) << ", " << in_line(lengths_line(report)) << '\n';
+  for (const std::string& note : report.notes) out << "note: " << in_line(note) << '\n';
+  if (report.seeds.size() > 1) print_seeds(out, report);
+  if (report.seeds.size() > 1) out << "\nbelow: seed " << worst.seed << ", which fares worst\n";
+  print_growth(out, worst);
+  print_retries(out, worst);
+  print_failure(out, worst);
+  if (report.remedies) print_remedies(out, *report.remedies, report.seeds.size() > 1);
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,195 @@
+// `foreshard forecast SOURCE --lengths FILE|HISTOGRAM`: memory over thousands of steps of varying sequence length.
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/options/option_set.hpp"
+#include "cli/options/options.hpp"
+#include "cli/options/planning.hpp"
+#include "cli/reports/forecast_report.hpp"
+#include "cli/reports/no_remedies.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/adapt/adapt.hpp"
+#include "core/base/units.hpp"
+#include "sim/forecast/forecast_remedies.hpp"
+#include "sim/parallel/for_each.hpp"
+#include "sim/predict/process_memory_options.hpp"
+#include "traces/files/text_file.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr std::uint32_t kSteps = 10'000;
+constexpr std::uint32_t kSeeds = 4;  // of drawn lengths
+constexpr unsigned kMaxSteps = 10'000'000;
+
+struct ForecastOptions {
+  SourceOptions source;
+  SettingOptions setting_options;
+  std::string lengths;
+  std::uint32_t steps = kSteps;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::uint32_t> seeds;
+  std::uint32_t pad = 1;
+  std::uint32_t empty_cache = 0;
+  std::string between = "refuse";
+  std::optional<Bytes> memory_limit;
+  unsigned jobs = 0;
+  std::string csv;
+  bool no_remedies = false;
+  bool force = false;
+  bool json = false;
+};
+
+Result<sim::Lengths> read_lengths(const std::string& text) {
+  if (sim::is_distribution(text)) return sim::parse_distribution(text);
+  const auto file = traces::read_text(text);
+  FORESHARD_TRY(file);
+  return sim::parse_length_list(*file, text);
+}
+
+Result<void> check_options(const ForecastOptions& options, const sim::Lengths& lengths) {
+  if (options.setting_options.given("seq"))
+    return fail(ErrorKind::usage, "the lengths are those of --lengths", "--seq", "leave --seq out");
+  if (!lengths.drawn() && (options.seed || options.seeds))
+    return fail(ErrorKind::usage, "a list of lengths is run in its order: nothing is drawn",
+                options.seed ? "--seed" : "--seeds", "leave it out, or give a histogram");
+  return options.csv.empty() ? Result<void>() : may_write(options.csv, options.force);
+}
+
+/// A recording's programs, and of a model those of any length.
+Result<std::unique_ptr<sim::ProgramSource>> programs_of(const ForecastOptions& options, const Planned& planned,
+                                                        const Workload& adapted, sim::WorkloadSource& workloads) {
+  if (planned.source.model) return sim::model_programs(workloads, planned.settings);
+  const sim::BetweenOrders between = options.between == "lower"   ? sim::BetweenOrders::lower
+                                     : options.between == "upper" ? sim::BetweenOrders::upper
+                                                                  : sim::BetweenOrders::refuse;
+  return sim::recorded_programs(adapted, planned.settings, between);
+}
+
+Result<sim::ForecastProcess> process_of(const ForecastOptions& options, const Planned& planned,
+                                        const Workload& workload) {
+  const auto config = parse_alloc_conf(planned.settings.alloc_conf, planned.settings.pytorch);
+  FORESHARD_TRY(config);
+  sim::ForecastProcess process;
+  process.options.config = *config;
+  process.options.memory =
+      sim::process_memory_options(workload, planned.settings, planned.machine, planned.memory_limit, true).memory;
+  process.options.limit = planned.memory_limit;
+  process.options.as_recorded =
+      workload.lowering == Lowering::pytorch && planned.settings.alloc_conf == planned.source.settings.alloc_conf;
+  process.empty_cache_every = options.empty_cache;
+  return process;
+}
+
+std::vector<std::uint64_t> seeds_of(const ForecastOptions& options, const sim::Lengths& lengths) {
+  std::vector<std::uint64_t> seeds;
+  const std::uint32_t count = lengths.drawn() ? options.seeds.value_or(kSeeds) : 1;
+  for (std::uint32_t i = 0; i < count; ++i) seeds.push_back(options.seed.value_or(1) + i);
+  return seeds;
+}
+
+Result<void> add_remedies(const ForecastOptions& options, const Planned& planned, const Workload& workload,
+                          const sim::ForecastRequest& request, sim::ProgramSource& programs, Console& console,
+                          ForecastReport& report) {
+  if (options.no_remedies) return {};
+  Progress progress(console, "simulating remedies");
+  sim::ForecastRemedyRequest wanted;
+  wanted.forecast = request;
+  wanted.settings = planned.settings;
+  wanted.before = report.seeds[sim::worst_of(report.seeds)];
+  wanted.memory =
+      sim::process_memory_options(workload, planned.settings, planned.machine, planned.memory_limit, false).memory;
+  wanted.on_progress = [&](std::size_t done, std::size_t all) { progress.at(done, all); };
+  auto remedies = sim::find_forecast_remedies(programs, wanted);
+  FORESHARD_TRY(remedies);
+  report.remedies = std::move(*remedies);
+  return {};
+}
+
+Result<int> forecast(ForecastOptions& options, Console& console) {
+  auto lengths = read_lengths(options.lengths);
+  FORESHARD_TRY(lengths);
+  FORESHARD_TRY(check_options(options, *lengths));
+  const auto planned = read_planned(options.source, options.setting_options, options.memory_limit, console);
+  FORESHARD_TRY(planned);
+  FORESHARD_TRY(sim::check_memory_limit(planned->memory_limit, planned->machine));
+  const auto adapted = adapt(*planned->workload, planned->settings);
+  FORESHARD_TRY(adapted);
+  const auto workloads = traces::workloads_of(planned->source, planned->machine);
+  auto programs = programs_of(options, *planned, adapted->workload, *workloads);
+  if (!programs) return tl::unexpected(options.setting_options.with_file(programs.error()));
+  const auto process = process_of(options, *planned, adapted->workload);
+  FORESHARD_TRY(process);
+
+  ForecastReport report;
+  report.source = options.source.source.text;
+  report.name = planned->source.name;
+  report.machine = planned->machine.name;
+  report.lengths_text = options.lengths;
+  report.lengths = lengths->padded(options.pad);
+  report.steps = options.steps;
+  report.limit = planned->memory_limit;
+  report.capacity = sim::memory_options(planned->machine, planned->memory_limit).capacity;
+  sim::ForecastRequest request{report.lengths, options.steps, seeds_of(options, *lengths), *process};
+  request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
+  {
+    Progress progress(console, "steps");
+    request.on_progress = [&](std::size_t done, std::size_t all) { progress.at(done, all); };
+    auto seeds = sim::run_forecast(**programs, request);
+    FORESHARD_TRY(seeds);
+    report.seeds = std::move(*seeds);
+  }
+  FORESHARD_TRY(add_remedies(options, *planned, adapted->workload, request, **programs, console, report));
+  report.notes = (*programs)->notes();
+  report.warnings = adapted->warnings;
+  report.warnings.insert(report.warnings.end(), planned->source.warnings.begin(), planned->source.warnings.end());
+  if (options.json)
+    print_json(console.out, forecast_json(report));
+  else
+    print_forecast(console.out, report);
+  console.out.flush();
+  for (const std::string& warning : report.warnings) console.warn(warning);
+  if (!options.csv.empty()) FORESHARD_TRY(write_text(options.csv, forecast_csv(report), options.force));
+  return runs_out_of_memory(report) ? static_cast<int>(ErrorKind::out_of_memory) : static_cast<int>(kDone);
+}
+
+}  // namespace
+
+Action add_forecast(OptionSet& set) {
+  auto options = std::make_shared<ForecastOptions>();
+  options->source.add_to(set);
+  options->source.add_lowering_to(set);
+  set.add_option(
+         "--lengths", options->lengths,
+         "sequence length of each step: a file with one a line, a histogram 512:10,1024:5, uniform:256..2048, or "
+         "lognormal:MEDIAN,SIGMA,256..2048")
+      .type_name("FILE|HISTOGRAM")
+      .required();
+  set.add_option("--steps", options->steps, "training steps; default 10000").type_name("N").range(1U, kMaxSteps);
+  set.add_option("--seed", options->seed, "first seed of drawn lengths; default 1").type_name("N");
+  set.add_option("--seeds", options->seeds, "how many seeds, one training run each; default 4").type_name("K");
+  set.add_option("--pad", options->pad, "pad each length to a multiple; default 1").type_name("N").range(1U, 65536U);
+  set.add_option("--empty-cache", options->empty_cache, "torch.cuda.empty_cache() behind every N steps; default never")
+      .type_name("N");
+  set.add_option("--between", options->between,
+                 "of a recording, a length between two whose steps ask in different orders: refuse it, or take the "
+                 "shorter (lower) or longer (upper) one's order; default refuse")
+      .one_of({"refuse", "lower", "upper"});
+  add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
+                    "what the caching allocator may take; default: a stored plan's, else the machine's")
+      .type_name("SIZE");
+  set.add_option("--jobs", options->jobs, "threads; default: every core").type_name("N").range(1U, 1024U);
+  set.add_option("--csv", options->csv, "write memory behind every step of each seed as comma-separated values")
+      .type_name("FILE")
+      .writes();
+  set.add_flag(kNoRemedies, options->no_remedies, "only forecast, simulate no remedies");
+  set.add_flag("--force", options->force, "write over existing files");
+  set.add_flag("--json", options->json, "as JSON");
+  options->setting_options.add_to(set);
+  return [options](Console& console) { return forecast(*options, console); };
+}
+
+}  // namespace foreshard::cli
