@@ -53,6 +53,7 @@ Json failure_json(const SeedForecast& seed) {
 Json outcome_json(const SeedForecast& seed) {
   return {{"seed", seed.seed},
           {"steps", seed.steps.size()},
+          {"behind_recorded_first", seed.behind_recorded_first},
           {"peak_reserved_bytes", seed.peak_reserved()},
           {"peak_allocated_bytes", seed.peak_allocated()},
           {"last_growth", seed.last_growth() ? Json(*seed.last_growth()) : Json(nullptr)},

@@ -141,6 +141,11 @@ void print_forecast(std::ostream& out, const ForecastReport& report) {
   out << forecast_answer(report) << '\n'
       << in_line(report.name) << " on " << in_line(report.machine) << ", " << in_line(lengths_line(report)) << '\n';
   for (const std::string& note : report.notes) out << "note: " << in_line(note) << '\n';
+  if (worst.behind_recorded_first)
+    out << fmt::format(
+        "note: step 0 runs behind the recording's own first step: what a first step of length {} asks for "
+        "is not known\n",
+        report.lengths.at(worst.seed, 0));
   if (report.seeds.size() > 1) print_seeds(out, report);
   if (report.seeds.size() > 1) out << "\nbelow: seed " << worst.seed << ", which fares worst\n";
   print_growth(out, worst);

@@ -36,7 +36,7 @@ class SeedRun {
 
   /// The recording's own first step, where no other is known: not one of the list's.
   void warm_up(const AllocationProgram& first) {
-    warmed_up_ = true;
+    out_.behind_recorded_first = true;
     if (process_.run(first))
       reserved_ = process_.use().peak_reserved;
     else
@@ -45,7 +45,7 @@ class SeedRun {
 
   void run_step(std::size_t step) {
     const LengthPrograms& programs = programs_.at(length(step));
-    const AllocationProgram& program = step == 0 && !warmed_up_ ? *programs.first : programs.later;
+    const AllocationProgram& program = step == 0 && !out_.behind_recorded_first ? *programs.first : programs.later;
     const std::size_t grown = process_.growth().size();
     const bool fits = process_.run(program);
     const StepUse use = process_.use();
@@ -88,7 +88,6 @@ class SeedRun {
   AllocatorProcess process_;
   SeedForecast out_;
   Bytes reserved_ = 0;  // the largest peak so far
-  bool warmed_up_ = false;
 };
 
 }  // namespace

@@ -69,7 +69,8 @@ struct SeedForecast {
   std::vector<GrowthStep> growth;
   std::vector<RetryStep> retries;
   std::optional<FailedStep> out_of_memory;
-  bool follows_recording = false;  ///< every segment lay where the recording had it
+  bool behind_recorded_first = false;  ///< the recording's own first step ran before: ProgramSource::recorded_first()
+  bool follows_recording = false;      ///< every segment lay where the recording had it
 
   [[nodiscard]] Bytes peak_reserved() const;
   [[nodiscard]] Bytes peak_allocated() const;

@@ -19,6 +19,29 @@ struct Order {
   SizeFit fit;
 };
 
+/// For each slot of a first step the slot of a later step of its length that is the same request; none of what the
+/// first one alone asks for (optimizer states, workspaces). Empty: the later step is not contained in it.
+std::vector<std::optional<std::uint32_t>> shared_slots(const AllocationProgram& first, const AllocationProgram& later) {
+  const auto streams_of = [](const AllocationProgram& program) {
+    std::vector<std::uint8_t> streams;  // by slot
+    for (const AllocationOp& op : program.shape->ops)
+      if (op.kind == AllocationOp::Kind::malloc) streams.push_back(op.stream);
+    return streams;
+  };
+  const auto first_streams = streams_of(first);
+  const auto later_streams = streams_of(later);
+  std::vector<std::optional<std::uint32_t>> shared(first.sizes.size());
+  std::uint32_t next = 0;
+  for (std::size_t slot = 0; slot < shared.size() && next < later.sizes.size(); ++slot) {
+    if (first.sizes[slot] != later.sizes[next] || first_streams[slot] != later_streams[next] ||
+        first.shape->categories[slot] != later.shape->categories[next])
+      continue;
+    shared[slot] = next++;
+  }
+  if (next < later.sizes.size()) shared.clear();
+  return shared;
+}
+
 class RecordedPrograms final : public ProgramSource {
  public:
   RecordedPrograms(DerivedSteps steps, std::vector<std::uint32_t> lengths, BetweenOrders between)
@@ -29,6 +52,7 @@ class RecordedPrograms final : public ProgramSource {
       one.recorded.push_back({length, &programs_.at(length).later.sizes});  // ascending: order_of_ is
     }
     for (Order& order : orders_) order.fit = fit_sizes(order.recorded, order.shape->categories);
+    find_first();
   }
 
   Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned) override {
@@ -39,7 +63,7 @@ class RecordedPrograms final : public ProgramSource {
       const Order& order = orders_[*place];
       LengthPrograms made;
       made.later = {order.shape, sizes_at(length, order.recorded, order.fit)};
-      if (length == lengths_.front()) made.first = steps_.steps.front();
+      made.first = first_at(length, *place, made.later.sizes);
       programs_.emplace(length, std::move(made));
       derived_.push_back(length);
     }
@@ -62,8 +86,34 @@ class RecordedPrograms final : public ProgramSource {
     order_of_.emplace(length, place);
     LengthPrograms made;
     made.later = {orders_[place].shape, std::move(program.sizes)};
-    if (length == lengths_.front()) made.first = steps_.steps.front();
     programs_.emplace(length, std::move(made));
+  }
+
+  /// What the recorded first step shares with later ones, and the first step at each recorded length.
+  void find_first() {
+    const std::uint32_t length = lengths_.front();
+    const auto recorded = order_of_.find(length);
+    const auto above = order_of_.lower_bound(length);
+    const bool between_orders = recorded == order_of_.end() && above != order_of_.begin() && above != order_of_.end() &&
+                                above->second != std::prev(above)->second;
+    if (between_orders) return;
+    first_order_ = above == order_of_.end() ? std::prev(above)->second : above->second;
+    const Order& order = orders_[*first_order_];
+    const AllocationProgram later{order.shape, recorded == order_of_.end() ? sizes_at(length, order.recorded, order.fit)
+                                                                           : programs_.at(length).later.sizes};
+    shared_ = shared_slots(steps_.steps.front(), later);
+    for (auto& [recorded_length, programs] : programs_)
+      programs.first = first_at(recorded_length, order_of_.at(recorded_length), programs.later.sizes);
+  }
+  /// None where the order is another one than the first step's.
+  [[nodiscard]] std::optional<AllocationProgram> first_at(std::uint32_t length, std::size_t order,
+                                                          const std::vector<Bytes>& later) const {
+    AllocationProgram first = steps_.steps.front();
+    if (length == lengths_.front()) return first;
+    if (first_order_ != order || shared_.empty()) return std::nullopt;
+    for (std::size_t slot = 0; slot < shared_.size(); ++slot)
+      if (shared_[slot]) first.sizes[slot] = later[*shared_[slot]];
+    return first;
   }
 
   /// The order of the recorded lengths around `length`.
@@ -94,10 +144,12 @@ class RecordedPrograms final : public ProgramSource {
   std::map<std::uint32_t, LengthPrograms> programs_;
   std::map<std::uint32_t, std::size_t> order_of_;  // of recorded lengths, the place in orders_
   std::vector<Order> orders_;
-  std::vector<std::uint32_t> derived_;  // lengths that were not recorded; of these …
-  std::vector<std::uint32_t> guessed_;  // … between two orders, and …
-  std::vector<std::uint32_t> beyond_;   // … shorter or longer than all recorded ones
-  std::size_t unlike_ = 0;              // recorded steps of one length that ask for other sizes
+  std::optional<std::size_t> first_order_;            // the recorded first step's; none: not known, …
+  std::vector<std::optional<std::uint32_t>> shared_;  // … and shared_slots() of it
+  std::vector<std::uint32_t> derived_;                // lengths that were not recorded; of these …
+  std::vector<std::uint32_t> guessed_;                // … between two orders, and …
+  std::vector<std::uint32_t> beyond_;                 // … shorter or longer than all recorded ones
+  std::size_t unlike_ = 0;                            // recorded steps of one length that ask for other sizes
 };
 
 /// "256, 320, 384 and 13 more"

@@ -84,17 +84,25 @@ TEST_CASE("recorded lengths run as recorded, others from them", "[forecast]") {
   REQUIRE((*programs)->prepare({250}, 1));
   const auto& sizes = (*programs)->at(250).later.sizes;
   CHECK(std::find(sizes.begin(), sizes.end(), 30'000 * 250) != sizes.end());
-  CHECK_FALSE((*programs)->at(250).first);
+  // Its first step is the recorded one, with the temporaries of a later step of 250.
+  REQUIRE((*programs)->at(250).first);
+  const auto& first = (*programs)->at(250).first->sizes;
+  CHECK(first.size() > sizes.size());
+  CHECK(std::find(first.begin(), first.end(), 30'000 * 250) != first.end());
+  CHECK(std::find(first.begin(), first.end(), 30'000 * 100) == first.end());
+  CHECK(std::find(first.begin(), first.end(), foreshard::test::kWorkspace) != first.end());
   CHECK((*programs)->notes().size() == 1);
 }
 
-TEST_CASE("a first step of another length runs behind the recorded one", "[forecast]") {
-  const Workload workload = recording();
+TEST_CASE("a first step of another order runs behind the recorded one", "[forecast]") {
+  const Workload workload = recording(true);
   auto programs = recorded_programs(workload, base(), BetweenOrders::refuse);
   REQUIRE(programs);
-  const auto seeds = run_forecast(**programs, request_of(workload, base(), "200\n300", 2));
+  const auto seeds = run_forecast(**programs, request_of(workload, base(), "300\n200", 2));
   REQUIRE(seeds);
   CHECK(seeds->front().steps.size() == 2);
+  CHECK_FALSE((*programs)->at(300).first);
+  CHECK((*programs)->at(200).first);
 }
 
 TEST_CASE("between two orders a length is refused, unless one is named", "[forecast]") {

@@ -69,15 +69,16 @@ struct Held {
   std::size_t retries = 0;
 };
 
-Held hold(const RecordedRun& run) {
+Held hold(const RecordedRun& run, const std::string& alloc_conf = {}) {
   Generated source;
   const Settings settings = settings_of_runs();
   auto programs = model_programs(source, settings);
   ForecastRequest request{parse_length_list(run.lengths, "lengths").value(), run.reserved.size(), {0}, {}};
-  request.process.options.config = parse_alloc_conf("").value();
+  request.process.options.config = parse_alloc_conf(alloc_conf).value();
   request.process.options.memory =
       process_memory_options(*source.at(settings).value(), settings, machine(), {}, true).memory;
   request.process.options.limit = run.limit;
+  request.process.options.as_recorded = alloc_conf.empty();
   request.threads = 2;
   const auto seeds = run_forecast(*programs, request);
   REQUIRE(seeds);
@@ -100,6 +101,10 @@ TEST_CASE("four recorded seeds of one histogram: reserved memory behind every st
     CHECK(held.reserved == 300);
     CHECK(held.retries == 300);
   }
+}
+
+TEST_CASE("a recorded run with expandable segments", "[forecast][recorded]") {
+  CHECK(hold(read("expandable"), "expandable_segments:True").reserved == 200);
 }
 
 TEST_CASE("two recorded runs under a limit: every retry at its step", "[forecast][recorded]") {
