@@ -17,6 +17,7 @@
 #include "sim/parallel/for_each.hpp"
 #include "sim/predict/process_memory_options.hpp"
 #include "traces/files/text_file.hpp"
+#include "viz/svg/memory_over_steps.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -38,6 +39,7 @@ struct ForecastOptions {
   std::optional<Bytes> memory_limit;
   unsigned jobs = 0;
   std::string csv;
+  std::string picture;
   bool no_remedies = false;
   bool force = false;
   bool json = false;
@@ -56,7 +58,11 @@ Result<void> check_options(const ForecastOptions& options, const sim::Lengths& l
   if (!lengths.drawn() && (options.seed || options.seeds))
     return fail(ErrorKind::usage, "a list of lengths is run in its order: nothing is drawn",
                 options.seed ? "--seed" : "--seeds", "leave it out, or give a histogram");
-  return options.csv.empty() ? Result<void>() : may_write(options.csv, options.force);
+  if (!options.picture.empty() && !options.picture.ends_with(".svg"))
+    return fail(ErrorKind::usage, "the picture is written as .svg", options.picture, "name the output x.svg");
+  for (const std::string& path : {options.csv, options.picture})
+    if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
+  return {};
 }
 
 /// A recording's programs, and of a model those of any length.
@@ -109,6 +115,42 @@ Result<void> add_remedies(const ForecastOptions& options, const Planned& planned
   return {};
 }
 
+/// Of the seed that fares worst.
+viz::StepMemoryPicture picture_of(const ForecastReport& report) {
+  using Kind = viz::StepMark::Kind;
+  const sim::SeedForecast& seed = report.seeds[sim::worst_of(report.seeds)];
+  viz::StepMemoryPicture picture;
+  picture.title = report.name + " on " + report.machine;
+  picture.headline = forecast_answer(report);
+  picture.limit = report.capacity;
+  for (const sim::StepUse& use : seed.steps) picture.steps.push_back({use.peak_reserved, use.peak_allocated});
+  if (seed.out_of_memory)
+    picture.steps.push_back({seed.out_of_memory->use.peak_reserved, seed.out_of_memory->use.peak_allocated});
+  for (const sim::GrowthStep& step : seed.growth)
+    picture.marks.push_back({Kind::growth, step.step,
+                             fmt::format("step {}, length {}: {} reserved; {} new segments, the largest for {} ({})",
+                                         step.step, step.length, format_bytes(step.reserved), step.segments,
+                                         step.request, format_bytes(step.largest_request))});
+  for (const sim::RetryStep& step : seed.retries)
+    picture.marks.push_back(
+        {Kind::retry, step.step,
+         fmt::format("step {}, length {}: {} retries, {} segments given back, first for {} ({})", step.step,
+                     step.length, step.retries, step.released, step.request, format_bytes(step.bytes))});
+  if (seed.out_of_memory)
+    picture.marks.push_back(
+        {Kind::out_of_memory, seed.out_of_memory->step,
+         fmt::format("length {}: {} asked for {}", seed.out_of_memory->length, seed.out_of_memory->request,
+                     format_bytes(seed.out_of_memory->report.requested))});
+  return picture;
+}
+
+Result<void> write_outputs(const ForecastOptions& options, const ForecastReport& report) {
+  if (!options.csv.empty()) FORESHARD_TRY(write_text(options.csv, forecast_csv(report), options.force));
+  if (!options.picture.empty())
+    FORESHARD_TRY(write_text(options.picture, viz::draw_memory_over_steps(picture_of(report)), options.force));
+  return {};
+}
+
 Result<int> forecast(ForecastOptions& options, Console& console) {
   auto lengths = read_lengths(options.lengths);
   FORESHARD_TRY(lengths);
@@ -152,7 +194,7 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
     print_forecast(console.out, report);
   console.out.flush();
   for (const std::string& warning : report.warnings) console.warn(warning);
-  if (!options.csv.empty()) FORESHARD_TRY(write_text(options.csv, forecast_csv(report), options.force));
+  FORESHARD_TRY(write_outputs(options, report));
   return runs_out_of_memory(report) ? static_cast<int>(ErrorKind::out_of_memory) : static_cast<int>(kDone);
 }
 
@@ -184,6 +226,10 @@ Action add_forecast(OptionSet& set) {
   set.add_option("--jobs", options->jobs, "threads; default: every core").type_name("N").range(1U, 1024U);
   set.add_option("--csv", options->csv, "write memory behind every step of each seed as comma-separated values")
       .type_name("FILE")
+      .writes();
+  set.add_option("-o,--output", options->picture,
+                 "write memory over all steps, of the seed that fares worst, as a picture")
+      .type_name("FILE.svg")
       .writes();
   set.add_flag(kNoRemedies, options->no_remedies, "only forecast, simulate no remedies");
   set.add_flag("--force", options->force, "write over existing files");

@@ -69,6 +69,13 @@ auto rank_of(const SeedForecast& seed) {
   return std::tuple(SIZE_MAX - lives, seed.num_alloc_retries(), seed.peak_reserved());
 }
 
+/// Out of memory in the same step, less of it reserved helps nobody.
+bool helps(const SeedForecast& outcome, const SeedForecast& before) {
+  if (outcome.out_of_memory && before.out_of_memory && outcome.out_of_memory->step <= before.out_of_memory->step)
+    return false;
+  return rank_of(outcome) < rank_of(before);
+}
+
 Result<ForecastRemedy> simulate(ProgramSource& programs, const ForecastRemedyRequest& request,
                                 const Candidate& candidate, const Lengths& lengths) {
   ForecastRequest again = request.forecast;
@@ -140,7 +147,7 @@ Result<ForecastRemedies> find_forecast_remedies(ProgramSource& programs, const F
       continue;
     }
     ++out.tried;
-    if (rank_of(ran[i]->outcome) < rank_of(out.before))
+    if (helps(ran[i]->outcome, out.before))
       out.useful.push_back(std::move(*ran[i]));
     else
       ++out.useless;
