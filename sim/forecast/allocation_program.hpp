@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/quantity.hpp"
+#include "core/device/device_memory.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard::sim {
@@ -24,7 +25,8 @@ struct AllocationOp {
     free_older = 4,    ///< `index`: a place in ProcessStart::older, what is older than setup
   };
   Kind kind = Kind::malloc;
-  std::uint8_t stream = 0;  ///< of a malloc: StreamId
+  std::uint8_t stream = 0;                 ///< of a malloc: StreamId
+  MemoryKind memory = MemoryKind::device;  ///< of a malloc; any other has a private pool
   std::uint32_t index = 0;
   bool operator==(const AllocationOp&) const = default;
 };

@@ -99,7 +99,7 @@ bool AllocatorProcess::malloc(const AllocationOp& op, Bytes bytes) {
   requested_ = bytes;
   const AllocatorStatistics& now = allocator_.statistics();
   const std::int64_t before = now.num_device_free + now.num_alloc_retries;
-  const auto block = allocator_.malloc(bytes, StreamId{op.stream});
+  const auto block = allocator_.malloc(bytes, StreamId{op.stream}, pool_of(op.memory));
   if (now.num_device_free + now.num_alloc_retries != before) retried_.push_back(op.index);
   if (!block) {
     out_of_memory_ = block.error();
@@ -107,6 +107,14 @@ bool AllocatorProcess::malloc(const AllocationOp& op, Bytes bytes) {
   }
   slots_[op.index] = *block;
   return true;
+}
+
+/// As StepMemory has them: symmetric memory is a MemPool that may serve others when they run out.
+PoolId AllocatorProcess::pool_of(MemoryKind kind) {
+  if (kind == MemoryKind::device) return kDefaultPool;
+  PoolId& pool = pools_[static_cast<std::size_t>(kind)];
+  if (!pool.valid()) pool = allocator_.create_pool({false, kind == MemoryKind::symmetric, kind});
+  return pool;
 }
 
 void AllocatorProcess::free(const AllocationOp& op) {

@@ -3,6 +3,7 @@
 // Who: forecast.hpp. One thread; deterministic.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -69,6 +70,7 @@ class AllocatorProcess {
   class NoEvents;
   bool malloc(const AllocationOp& op, Bytes bytes);
   void free(const AllocationOp& op);
+  PoolId pool_of(MemoryKind kind);
   bool run_ops(const AllocationProgram& program);
 
   std::unique_ptr<Driver> driver_;
@@ -84,6 +86,7 @@ class AllocatorProcess {
   std::vector<BlockHandle> setup_;
   std::vector<BlockHandle> older_;
   std::vector<std::uint32_t> retried_;
+  std::array<PoolId, 3> pools_{};  // by MemoryKind; made when first asked for
   std::optional<OutOfMemory> out_of_memory_;
 };
 

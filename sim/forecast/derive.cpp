@@ -55,12 +55,10 @@ class Transcript {
  private:
   Result<void> add_malloc(const AllocatorRecord& record, std::size_t program) {
     const BlockRecord& block = run_.blocks[record.block.value];
-    if (block.pool != kDefaultPool)
-      return fail(ErrorKind::usage, "allocations in pools of their own are not forecast", {},
-                  "plan the step with symmetric or registered buffers; forecast it with --all-gather nccl");
     ProgramShape& shape = shapes_[program];
     const auto slot = static_cast<std::uint32_t>(sizes_[program].size());
-    shape.ops.push_back({AllocationOp::Kind::malloc, static_cast<std::uint8_t>(record.stream.value), slot});
+    shape.ops.push_back({AllocationOp::Kind::malloc, static_cast<std::uint8_t>(record.stream.value),
+                         EndlessMemory::kind_of(block.address), slot});
     shape.names.push_back(name(block));
     shape.categories.push_back(block.category);
     sizes_[program].push_back(block.requested);
@@ -72,16 +70,16 @@ class Transcript {
     std::vector<AllocationOp>& ops = shapes_[program].ops;
     if (!record.block.valid()) {
       const auto place = older_.find(record.address);
-      if (place != older_.end()) ops.push_back({AllocationOp::Kind::free_older, 0, place->second});
+      if (place != older_.end()) ops.push_back({AllocationOp::Kind::free_older, 0, {}, place->second});
       return {};
     }
     const Origin origin = origins_[record.block.value];
     if (origin.program == program) {
-      ops.push_back({AllocationOp::Kind::free, 0, origin.slot});
+      ops.push_back({AllocationOp::Kind::free, 0, {}, origin.slot});
     } else if (origin.program == kSetup) {
-      ops.push_back({AllocationOp::Kind::free_setup, 0, origin.slot});
+      ops.push_back({AllocationOp::Kind::free_setup, 0, {}, origin.slot});
     } else if (origin.program + 1 == program) {
-      ops.push_back({AllocationOp::Kind::free_carried, 0, origin.slot});  // place_carried() makes it a place
+      ops.push_back({AllocationOp::Kind::free_carried, 0, {}, origin.slot});  // place_carried() makes it a place
       shapes_[origin.program].carried.push_back(origin.slot);
     } else {
       return fail(ErrorKind::usage, fmt::format("step {} frees memory of step {}, which a forecast does not follow",
@@ -138,12 +136,16 @@ Result<DerivedSteps> derive_steps(const Workload& workload, const Settings& sett
   Run run;
   run.units = workload.units;
   run.labels = workload.labels;
-  const auto outcome = run_steps(workload, settings, request, device, memory, run);
+  // The allocator's configuration shapes no program; the recorded one leaves what is older where it lay.
+  Settings recorded = settings;
+  recorded.alloc_conf = workload.settings.alloc_conf;
+  const auto outcome = run_steps(workload, recorded, request, device, memory, run);
   FORESHARD_TRY(outcome);
   DerivedSteps out;
-  // What is older and expandable was asked for anew: it is in setup's program.
-  for (const SnapshotSegment& segment : outcome->memory.initial_segments)
-    if (!segment.is_expandable) out.start.older.push_back(segment);
+  // What is older was asked for anew where it is expandable, or the program is foreshard's: it is in setup's program.
+  if (workload.lowering == Lowering::pytorch)
+    for (const SnapshotSegment& segment : outcome->memory.initial_segments)
+      if (!segment.is_expandable) out.start.older.push_back(segment);
   Transcript transcript(run, static_cast<std::size_t>(steps) + 2);
   transcript.add_older(out.start.older, out.start.older_blocks);
   FORESHARD_TRY(transcript.read());

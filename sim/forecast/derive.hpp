@@ -26,8 +26,8 @@ struct DerivedSteps {
 };
 
 /// The programs of the first `steps` steps. `workload` must be adapted to `settings` (core/adapt/adapt.hpp).
-/// Fails (usage) where allocations do not follow the host's order alone (record_stream), are made in pools of their own
-/// (symmetric and registered buffers, CUDA graphs), or live for several steps before they are freed.
+/// Fails (usage) where frees do not follow the host's order alone (record_stream), for a CUDA graph, and where memory
+/// lives for several steps before it is freed.
 [[nodiscard]] Result<DerivedSteps> derive_steps(const Workload& workload, const Settings& settings, std::int32_t steps);
 
 }  // namespace foreshard::sim

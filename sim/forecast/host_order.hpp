@@ -5,6 +5,7 @@
 // two looks is told apart.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "core/device/device.hpp"
@@ -47,24 +48,33 @@ class HostOrderDevice final : public Device {
 
 class EndlessMemory final : public DeviceMemory {
  public:
-  [[nodiscard]] std::optional<Address> allocate(MemoryKind, Bytes size) override { return take(size); }
+  [[nodiscard]] std::optional<Address> allocate(MemoryKind kind, Bytes size) override {
+    return take(next_[static_cast<std::size_t>(kind)], size);
+  }
   void free(Address) override {}
-  [[nodiscard]] std::optional<Address> reserve(Bytes size) override { return take(size); }
+  [[nodiscard]] std::optional<Address> reserve(Bytes size) override { return take(next_[0], size); }
   void release(Address) override {}
   [[nodiscard]] bool map(Address, Bytes) override { return true; }
   void unmap(Address, Bytes) override {}
   [[nodiscard]] MemoryInfo info() const override { return {kTotal, kTotal}; }
 
+  /// The kind that an address was given as.
+  [[nodiscard]] static MemoryKind kind_of(Address address) {
+    return address < kFirst ? MemoryKind::device : static_cast<MemoryKind>((address - kFirst) / kArea);
+  }
+
  private:
   static constexpr Bytes kTotal = Bytes{1} << 44U;
+  static constexpr Address kFirst = Address{1} << 52U;  // above every address of a process: what is older keeps its own
+  static constexpr Address kArea = Address{1} << 48U;   // of each MemoryKind
 
-  Address take(Bytes size) {
-    const Address address = next_;
-    next_ += size;
+  static Address take(Address& next, Bytes size) {
+    const Address address = next;
+    next += size;
     return address;
   }
 
-  Address next_ = Address{1} << 52U;  // above every address of a process: what is older than a recording keeps its own
+  std::array<Address, 3> next_{kFirst, kFirst + kArea, kFirst + 2 * kArea};  // by MemoryKind
 };
 
 }  // namespace foreshard::sim

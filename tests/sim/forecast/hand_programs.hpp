@@ -13,7 +13,7 @@ class HandProgram {
   /// Returns the slot.
   std::uint32_t malloc(Bytes bytes, MemoryCategory category = MemoryCategory::activations) {
     const auto slot = static_cast<std::uint32_t>(sizes_.size());
-    shape_.ops.push_back({AllocationOp::Kind::malloc, 0, slot});
+    shape_.ops.push_back({AllocationOp::Kind::malloc, 0, {}, slot});
     shape_.names.push_back("request " + std::to_string(slot));
     shape_.categories.push_back(category);
     sizes_.push_back(bytes);
@@ -30,7 +30,7 @@ class HandProgram {
 
  private:
   HandProgram& add(AllocationOp::Kind kind, std::uint32_t index) {
-    shape_.ops.push_back({kind, 0, index});
+    shape_.ops.push_back({kind, 0, {}, index});
     return *this;
   }
 

@@ -69,6 +69,36 @@ TEST_CASE("a forecast of equal steps ends at the plan's peaks", "[forecast]") {
   }
 }
 
+TEST_CASE("at any settings a forecast of equal steps ends at the plan's peaks", "[forecast][property]") {
+  CHECK(rc::check([] {
+    Settings settings = foreshard::test::random_settings();
+    settings.batch = 2;
+    settings.seq = 128;
+    if (settings.release == Release::record_stream) settings.release = Release::automatic;
+    settings.cuda_graph.reset();
+    settings.alloc_conf = *rc::gen::element<std::string>("", "expandable_segments:True", "max_split_size_mb:32",
+                                                         "garbage_collection_threshold:0.5");
+    const Workload workload = foreshard::test::timed_workload(base(), *rc::gen::inRange(1U, 5U), 3.0);
+    const auto limit = *rc::gen::element<std::optional<Bytes>>(std::nullopt, 40 * kMiB, 64 * kMiB);
+    const auto plan = predict(workload, machine(), {settings, limit, 4});
+    RC_PRE(plan && !plan->deadlock);
+    const auto adapted = adapt(workload, settings);
+    RC_ASSERT(adapted);
+    auto programs = recorded_programs(adapted->workload, settings, BetweenOrders::refuse);
+    RC_ASSERT(programs);
+    ForecastRequest request = request_of(adapted->workload, settings, "128", 4);
+    request.process.options.memory = process_memory_options(adapted->workload, settings, machine(), limit, true).memory;
+    const auto seeds = run_forecast(**programs, request);
+    RC_ASSERT(seeds);
+    const SeedForecast& seed = seeds->front();
+    RC_ASSERT(seed.out_of_memory.has_value() == plan->out_of_memory.has_value());
+    if (seed.out_of_memory) return;
+    RC_ASSERT(seed.steps.at(3).peak_reserved == plan->peaks.reserved);
+    RC_ASSERT(seed.steps.at(3).peak_allocated == plan->peaks.allocated);
+    RC_ASSERT(seed.num_alloc_retries() == plan->num_alloc_retries);
+  }));
+}
+
 TEST_CASE("recorded lengths run as recorded, others from them", "[forecast]") {
   const Workload workload = recording();
   auto programs = recorded_programs(workload, base(), BetweenOrders::refuse);
