@@ -103,6 +103,8 @@ Json forecast_json(const ForecastReport& report) {
   }
   json["seeds"] = std::move(seeds);
   json["remedies"] = report.remedies ? remedies_json(*report.remedies) : Json(nullptr);
+  json["valid"] = report.not_valid.empty();
+  json["not_valid"] = report.not_valid;
   json["notes"] = report.notes;
   json["warnings"] = report.warnings;
   return json;

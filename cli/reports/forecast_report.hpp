@@ -25,6 +25,7 @@ struct ForecastReport {
   std::vector<sim::SeedForecast> seeds;
   std::optional<sim::ForecastRemedies> remedies;  ///< none: not asked for
   std::vector<std::string> notes;                 ///< how lengths came to their programs
+  std::vector<std::string> not_valid;             ///< why it is not: inferences it rests on, and the source's doubts
   std::vector<std::string> warnings;
 };
 

@@ -140,6 +140,7 @@ void print_forecast(std::ostream& out, const ForecastReport& report) {
   const SeedForecast& worst = report.seeds[sim::worst_of(report.seeds)];
   out << forecast_answer(report) << '\n'
       << in_line(report.name) << " on " << in_line(report.machine) << ", " << in_line(lengths_line(report)) << '\n';
+  for (const std::string& why : report.not_valid) out << "not valid: " << in_line(why) << '\n';
   for (const std::string& note : report.notes) out << "note: " << in_line(note) << '\n';
   if (worst.behind_recorded_first)
     out << fmt::format(

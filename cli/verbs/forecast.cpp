@@ -25,6 +25,7 @@ namespace {
 constexpr std::uint32_t kSteps = 10'000;
 constexpr std::uint32_t kSeeds = 4;  // of drawn lengths
 constexpr unsigned kMaxSteps = 10'000'000;
+constexpr std::size_t kMaxKept = 20'000'000;  // steps of all seeds; each takes 40 bytes
 
 struct ForecastOptions {
   SourceOptions source;
@@ -65,6 +66,14 @@ Result<void> check_options(const ForecastOptions& options, const sim::Lengths& l
   return {};
 }
 
+/// What is kept of each step adds up.
+Result<void> check_size(std::size_t steps, std::size_t seeds) {
+  if (steps * seeds <= kMaxKept) return {};
+  return fail(ErrorKind::usage,
+              fmt::format("{} steps of {} seeds are more than {} steps in all", steps, seeds, kMaxKept), "--steps",
+              "fewer steps, or fewer seeds");
+}
+
 /// A recording's programs, and of a model those of any length.
 Result<std::unique_ptr<sim::ProgramSource>> programs_of(const ForecastOptions& options, const Planned& planned,
                                                         const Workload& adapted, sim::WorkloadSource& workloads) {
@@ -92,7 +101,7 @@ Result<sim::ForecastProcess> process_of(const ForecastOptions& options, const Pl
 
 std::vector<std::uint64_t> seeds_of(const ForecastOptions& options, const sim::Lengths& lengths) {
   std::vector<std::uint64_t> seeds;
-  const std::uint32_t count = lengths.drawn() ? options.seeds.value_or(kSeeds) : 1;
+  const std::uint32_t count = lengths.drawn() ? std::max(1U, options.seeds.value_or(kSeeds)) : 1;
   for (std::uint32_t i = 0; i < count; ++i) seeds.push_back(options.seed.value_or(1) + i);
   return seeds;
 }
@@ -155,6 +164,7 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
   auto lengths = read_lengths(options.lengths);
   FORESHARD_TRY(lengths);
   FORESHARD_TRY(check_options(options, *lengths));
+  FORESHARD_TRY(check_size(options.steps, lengths->drawn() ? options.seeds.value_or(kSeeds) : 1));
   const auto planned = read_planned(options.source, options.setting_options, options.memory_limit, console);
   FORESHARD_TRY(planned);
   FORESHARD_TRY(sim::check_memory_limit(planned->memory_limit, planned->machine));
@@ -178,7 +188,9 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
   sim::ForecastRequest request{report.lengths, options.steps, seeds_of(options, *lengths), *process};
   request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
   {
+    Progress lengths_made(console, "lengths");
     Progress progress(console, "steps");
+    request.on_made = [&](std::size_t done, std::size_t all) { lengths_made.at(done, all); };
     request.on_progress = [&](std::size_t done, std::size_t all) { progress.at(done, all); };
     auto seeds = sim::run_forecast(**programs, request);
     FORESHARD_TRY(seeds);
@@ -186,8 +198,9 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
   }
   FORESHARD_TRY(add_remedies(options, *planned, adapted->workload, request, **programs, console, report));
   report.notes = (*programs)->notes();
+  report.not_valid = (*programs)->doubts();
+  report.not_valid.insert(report.not_valid.end(), planned->source.warnings.begin(), planned->source.warnings.end());
   report.warnings = adapted->warnings;
-  report.warnings.insert(report.warnings.end(), planned->source.warnings.begin(), planned->source.warnings.end());
   if (options.json)
     print_json(console.out, forecast_json(report));
   else

@@ -19,12 +19,15 @@ class SeedRun {
     out_.seed = seed;
   }
 
-  SeedForecast run(std::atomic<std::size_t>& done) {
+  /// `tell` may be null: others do.
+  SeedForecast run(std::atomic<std::size_t>& done, const std::function<void(std::size_t)>* tell) {
     if (process_.out_of_memory()) fail_in(0, 0, programs_.start().setup);
     if (!out_.out_of_memory && !begins_with_first()) warm_up(*programs_.recorded_first());
     for (std::size_t step = 0; step < request_.steps && !out_.out_of_memory; ++step) {
       run_step(step);
-      if (step % kTellEvery == kTellEvery - 1) done += kTellEvery;
+      if (step % kTellEvery < kTellEvery - 1) continue;
+      done += kTellEvery;
+      if (tell != nullptr) (*tell)(0);
     }
     out_.follows_recording = process_.follows_recording();
     return std::move(out_);
@@ -128,16 +131,18 @@ Result<std::vector<SeedForecast>> run_forecast(ProgramSource& programs, const Fo
     const auto distinct = request.lengths.distinct(seed, request.steps);
     lengths.insert(distinct.begin(), distinct.end());
   }
-  FORESHARD_TRY(programs.prepare({lengths.begin(), lengths.end()}, request.threads));
+  FORESHARD_TRY(programs.prepare({lengths.begin(), lengths.end()}, request.threads, request.on_made));
   std::vector<SeedForecast> out(request.seeds.size());
   const std::size_t all = request.seeds.size() * request.steps;
   std::atomic<std::size_t> done = 0;
-  const auto tell = [&](std::size_t) {
+  const std::function<void(std::size_t)> tell = [&](std::size_t) {
     if (request.on_progress) request.on_progress(std::min(done.load(), all), all);
   };
+  const bool alone = request.threads <= 1 || request.seeds.size() == 1;  // for_each() runs it on this thread
   for_each(
       request.seeds.size(), request.threads,
-      [&](std::size_t i) { out[i] = SeedRun(programs, request, request.seeds[i]).run(done); }, tell);
+      [&](std::size_t i) { out[i] = SeedRun(programs, request, request.seeds[i]).run(done, alone ? &tell : nullptr); },
+      tell);
   return out;
 }
 

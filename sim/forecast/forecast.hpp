@@ -29,6 +29,7 @@ struct ForecastRequest {
   ForecastProcess process;
   unsigned threads = 1;
   std::function<void(std::size_t done, std::size_t all)> on_progress = {};  ///< steps of all seeds
+  std::function<void(std::size_t done, std::size_t all)> on_made = {};      ///< lengths' programs, before
 };
 
 /// A step in which the allocator gave segments back before a request could be served.

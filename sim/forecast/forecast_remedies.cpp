@@ -82,6 +82,7 @@ Result<ForecastRemedy> simulate(ProgramSource& programs, const ForecastRemedyReq
   again.seeds = {request.before.seed};
   again.threads = 1;
   again.on_progress = {};
+  again.on_made = {};
   again.lengths = lengths;
   if (!candidate.alloc_conf.empty()) {
     const std::string& own = request.settings.alloc_conf;

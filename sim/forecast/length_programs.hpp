@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,14 +27,22 @@ struct LengthPrograms {
 class ProgramSource {
  public:
   virtual ~ProgramSource() = default;
-  /// Makes the programs of `lengths`, ascending and each once, on up to `threads` threads.
-  [[nodiscard]] virtual Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned threads) = 0;
+  /// Makes the programs of `lengths`, ascending and each once, on up to `threads` threads; `on_made` hears on the
+  /// calling thread how many of how many are done.
+  [[nodiscard]] virtual Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned threads,
+                                             const std::function<void(std::size_t, std::size_t)>& on_made) = 0;
+  [[nodiscard]] Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned threads) {
+    return prepare(lengths, threads, {});
+  }
   /// Requires: prepared.
   [[nodiscard]] virtual const LengthPrograms& at(std::uint32_t length) const = 0;
   [[nodiscard]] virtual const ProcessStart& start() const = 0;
   /// Run before the list's own steps where the list's first length has no first step; null: every length has one.
   [[nodiscard]] virtual const AllocationProgram* recorded_first() const { return nullptr; }
+  /// How lengths that were not recorded got their programs.
   [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
+  /// Inferences, so that a forecast that rests on them is not valid.
+  [[nodiscard]] virtual std::vector<std::string> doubts() const { return {}; }
 };
 
 /// Of a model: `settings.seq` is the length. `source` must outlive it.

@@ -31,12 +31,18 @@ class ModelPrograms final : public ProgramSource {
  public:
   ModelPrograms(WorkloadSource& source, const Settings& settings) : source_(source), settings_(settings) {}
 
-  Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned threads) override {
+  using ProgramSource::prepare;
+  Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned threads,
+                       const std::function<void(std::size_t, std::size_t)>& on_made) override {
     std::vector<std::uint32_t> missing;
     for (const std::uint32_t length : lengths)
       if (!programs_.contains(length)) missing.push_back(length);
     std::vector<Result<DerivedSteps>> made(missing.size(), fail(ErrorKind::usage, "not derived"));
-    for_each(missing.size(), threads, [&](std::size_t i) { made[i] = derive(missing[i]); });
+    const auto tell = [&](std::size_t done) {
+      if (on_made) on_made(done, missing.size());
+    };
+    for_each(
+        missing.size(), threads, [&](std::size_t i) { made[i] = derive(missing[i]); }, tell);
     for (std::size_t i = 0; i < missing.size(); ++i) {
       if (!made[i]) {
         Error error = made[i].error();

@@ -55,7 +55,9 @@ class RecordedPrograms final : public ProgramSource {
     find_first();
   }
 
-  Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned) override {
+  using ProgramSource::prepare;
+  Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned,
+                       const std::function<void(std::size_t, std::size_t)>&) override {
     for (const std::uint32_t length : lengths) {
       if (programs_.contains(length)) continue;
       const auto place = order_at(length);
@@ -73,6 +75,7 @@ class RecordedPrograms final : public ProgramSource {
   [[nodiscard]] const ProcessStart& start() const override { return steps_.start; }
   [[nodiscard]] const AllocationProgram* recorded_first() const override { return &steps_.steps.front(); }
   [[nodiscard]] std::vector<std::string> notes() const override;
+  [[nodiscard]] std::vector<std::string> doubts() const override;
 
  private:
   void add(std::uint32_t length, AllocationProgram& program) {
@@ -172,12 +175,7 @@ std::vector<std::string> RecordedPrograms::notes() const {
   for (const Order& order : orders_) {
     const SizeFit& fit = order.fit;
     using Kind = SizeFit::Kind;
-    if (order.recorded.size() == 1) {
-      notes.push_back(fmt::format(
-          "one recorded length, {}: an inference, not a measurement, takes {} of {} requests as proportional to it",
-          order.recorded.front().length, fit.count(Kind::inferred), fit.kinds.size()));
-      continue;
-    }
+    if (order.recorded.size() == 1) continue;  // a doubt
     std::string text = fmt::format(
         "of {} requests of a step {} are as large at each of the {} recorded lengths ({} to "
         "{}), {} lie on a line through them",
@@ -189,13 +187,25 @@ std::vector<std::string> RecordedPrograms::notes() const {
       text += fmt::format(", {} on neither and are interpolated", fit.count(Kind::interpolated));
     notes.push_back(std::move(text));
   }
-  if (!guessed_.empty())
-    notes.push_back(fmt::format("lengths between recorded ones of different orders, taken as the {} one's: {}",
-                                between_ == BetweenOrders::lower ? "shorter" : "longer", listed(guessed_)));
   if (!beyond_.empty())
     notes.push_back(
         fmt::format("lengths shorter or longer than all recorded ones behind the first step: {}", listed(beyond_)));
   return notes;
+}
+
+std::vector<std::string> RecordedPrograms::doubts() const {
+  std::vector<std::string> doubts;
+  if (derived_.empty()) return doubts;
+  for (const Order& order : orders_)
+    if (order.recorded.size() == 1)
+      doubts.push_back(fmt::format(
+          "one recorded length, {}: an inference, not a measurement, takes {} of {} requests as proportional "
+          "to it",
+          order.recorded.front().length, order.fit.count(SizeFit::Kind::inferred), order.fit.kinds.size()));
+  if (!guessed_.empty())
+    doubts.push_back(fmt::format("lengths between recorded ones of different orders are taken as the {} one's: {}",
+                                 between_ == BetweenOrders::lower ? "shorter" : "longer", listed(guessed_)));
+  return doubts;
 }
 
 Result<std::vector<std::uint32_t>> lengths_of(const Workload& workload, const Settings& settings) {

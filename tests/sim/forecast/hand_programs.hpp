@@ -64,7 +64,9 @@ class StackPrograms final : public ProgramSource {
  public:
   explicit StackPrograms(std::vector<Bytes> bytes_a_token) : bytes_(std::move(bytes_a_token)) {}
 
-  Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned) override {
+  using ProgramSource::prepare;
+  Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned,
+                       const std::function<void(std::size_t, std::size_t)>&) override {
     for (const std::uint32_t length : lengths) {
       std::vector<Bytes> sizes;
       for (const Bytes bytes : bytes_) sizes.push_back(bytes * length);

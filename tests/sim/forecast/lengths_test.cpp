@@ -1,6 +1,8 @@
 // Lengths as they are given, what is refused, and that draws are repeatable.
 #include "sim/forecast/lengths.hpp"
 
+#include <rapidcheck.h>
+
 #include <map>
 
 #include "tests/catch.hpp"
@@ -83,6 +85,24 @@ TEST_CASE("a distribution that is none is refused", "[forecast][lengths]") {
     CHECK(lengths.error().kind == ErrorKind::usage);
     CHECK_FALSE(lengths.error().hint.empty());
   }
+}
+
+TEST_CASE("any text gives lengths in their range, or an error", "[forecast][lengths][property]") {
+  CHECK(rc::check([] {
+    const auto text =
+        *rc::gen::container<std::string>(rc::gen::elementOf(std::string("0123456789:,.#\n uniformlgae-")));
+    const std::string prefix = *rc::gen::element<std::string>("", "uniform:", "lognormal:");
+    for (const auto& lengths : {parse_length_list(text, "x"), parse_distribution(prefix + text)}) {
+      if (!lengths) {
+        RC_ASSERT(!lengths.error().what.empty());
+        continue;
+      }
+      for (std::size_t step = 0; step < 20; ++step) {
+        RC_ASSERT(lengths->at(1, step) >= 1U);
+        RC_ASSERT(lengths->at(1, step) <= kMaxLength);
+      }
+    }
+  }));
 }
 
 TEST_CASE("a name is told from a distribution", "[forecast][lengths]") {

@@ -148,6 +148,8 @@ TEST_CASE("between two orders a length is refused, unless one is named", "[forec
   REQUIRE(naming);
   CHECK((*naming)->prepare({250}, 1));
   CHECK((*naming)->at(250).later.shape == (*naming)->at(300).later.shape);
+  CHECK((*naming)->doubts().size() == 2);  // the guess, and that 300 is the one length of its order
+  CHECK((*refusing)->doubts().size() == 1);
 }
 
 TEST_CASE("a recording without lengths, and record_stream, are refused", "[forecast]") {
