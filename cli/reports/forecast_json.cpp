@@ -58,6 +58,7 @@ Json outcome_json(const SeedForecast& seed) {
           {"peak_allocated_bytes", seed.peak_allocated()},
           {"last_growth", seed.last_growth() ? Json(*seed.last_growth()) : Json(nullptr)},
           {"num_alloc_retries", seed.num_alloc_retries()},
+          {"num_device_alloc", seed.driver_allocations},
           {"first_retry", seed.first_retry() ? Json(*seed.first_retry()) : Json(nullptr)},
           {"out_of_memory", failure_json(seed)}};
 }

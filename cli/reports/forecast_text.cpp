@@ -108,6 +108,7 @@ std::string what_becomes(const sim::SeedForecast& seed) {
   if (seed.out_of_memory) return fmt::format("out of memory at step {}", seed.out_of_memory->step);
   if (const auto first = seed.first_retry())
     return fmt::format("{} retries, the first at step {}", seed.num_alloc_retries(), *first);
+  if (!seed.retries.empty()) return fmt::format("no retries; segments collected in {} steps", seed.retries.size());
   return "no retries";
 }
 
@@ -118,13 +119,15 @@ void print_remedies(std::ostream& out, const sim::ForecastRemedies& remedies, bo
                {"peak reserved", Align::right},
                {"saves", Align::right},
                {"more tokens", Align::right},
+               {"cudaMalloc", Align::right},
                {"what becomes of the run"}});
-  table.row({"as it is", format_bytes_fixed(remedies.before.peak_reserved()), "", "", what_becomes(remedies.before)});
+  table.row({"as it is", format_bytes_fixed(remedies.before.peak_reserved()), "", "",
+             std::to_string(remedies.before.driver_allocations), what_becomes(remedies.before)});
   for (const sim::ForecastRemedy& remedy : remedies.useful)
     table.row({remedy.setting, format_bytes_fixed(remedy.outcome.peak_reserved()),
                remedy.saving > 0 ? format_bytes_fixed(static_cast<Bytes>(remedy.saving)) : "",
                remedy.more_tokens > 0 ? fmt::format("{:.1f} %", remedy.more_tokens * 100) : "",
-               what_becomes(remedy.outcome)});
+               std::to_string(remedy.outcome.driver_allocations), what_becomes(remedy.outcome)});
   table.print(out);
   out << fmt::format("{} of {} simulated changes help", remedies.useful.size(), remedies.tried);
   out << (remedies.impossible.empty() ? "\n"

@@ -30,6 +30,7 @@ class SeedRun {
       if (tell != nullptr) (*tell)(0);
     }
     out_.follows_recording = process_.follows_recording();
+    out_.driver_allocations = process_.growth().size();
     return std::move(out_);
   }
 

@@ -70,6 +70,7 @@ struct SeedForecast {
   std::vector<GrowthStep> growth;
   std::vector<RetryStep> retries;
   std::optional<FailedStep> out_of_memory;
+  std::size_t driver_allocations = 0;  ///< cudaMalloc calls, or pages mapped at once, of the whole run
   bool behind_recorded_first = false;  ///< the recording's own first step ran before: ProgramSource::recorded_first()
   bool follows_recording = false;      ///< every segment lay where the recording had it
 
