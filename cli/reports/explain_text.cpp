@@ -7,6 +7,7 @@
 
 #include "cli/reports/as_it_is.hpp"
 #include "cli/reports/explain_report.hpp"
+#include "cli/reports/indented.hpp"
 #include "cli/reports/remedy_json.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/terminal/printable.hpp"
@@ -212,12 +213,6 @@ void print_failures(std::ostream& out, const ExplainReport& report) {
     for (const std::string& remedy : failed.remedies)
       out << "  room for this request alone: " << in_line(remedy) << '\n';
   }
-}
-
-std::string indented(const std::string& text) {
-  std::string out = "    ";
-  for (const char c : text) out += c == '\n' ? std::string("\n    ") : std::string(1, c);
-  return out + '\n';
 }
 
 void print_remedies(std::ostream& out, const ExplainReport& report) {

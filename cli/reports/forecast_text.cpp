@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "cli/reports/forecast_report.hpp"
+#include "cli/reports/indented.hpp"
 #include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 
@@ -133,7 +134,7 @@ void print_remedies(std::ostream& out, const sim::ForecastRemedies& remedies, bo
   out << (remedies.impossible.empty() ? "\n"
                                       : fmt::format(", {} could not be simulated\n", remedies.impossible.size()));
   for (const sim::ForecastRemedy& remedy : remedies.useful)
-    out << "\n  " << remedy.setting << ": " << remedy.reason << "\n    " << remedy.pytorch << '\n';
+    out << "\n  " << remedy.setting << ": " << remedy.reason << '\n' << indented(remedy.pytorch);
   for (const std::string& why : remedies.impossible) out << "\n  not simulated: " << in_line(why) << '\n';
 }
 
@@ -141,8 +142,13 @@ void print_remedies(std::ostream& out, const sim::ForecastRemedies& remedies, bo
 
 void print_forecast(std::ostream& out, const ForecastReport& report) {
   const SeedForecast& worst = report.seeds[sim::worst_of(report.seeds)];
-  out << forecast_answer(report) << '\n'
-      << in_line(report.name) << " on " << in_line(report.machine) << ", " << in_line(lengths_line(report)) << '\n';
+  out << forecast_answer(report) << '\n';
+  if (report.remedies && !report.remedies->useful.empty()) {
+    const sim::ForecastRemedy& best = report.remedies->useful.front();
+    out << fmt::format("with {}: {} reserved at most, {}\n", best.setting, format_bytes(best.outcome.peak_reserved()),
+                       what_becomes(best.outcome));
+  }
+  out << in_line(report.name) << " on " << in_line(report.machine) << ", " << in_line(lengths_line(report)) << '\n';
   for (const std::string& why : report.not_valid) out << "not valid: " << in_line(why) << '\n';
   for (const std::string& note : report.notes) out << "note: " << in_line(note) << '\n';
   if (worst.behind_recorded_first)

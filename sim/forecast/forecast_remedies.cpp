@@ -26,14 +26,17 @@ Candidate of_conf(const std::string& conf, std::string reason) {
 }
 
 /// In one fixed order. The values are those that PyTorch's documentation and its users start from.
-std::vector<Candidate> candidates(bool limited) {
+std::vector<Candidate> candidates(const ProcessOptions& process) {
   std::vector<Candidate> list;
   list.push_back(of_conf("expandable_segments:True",
                          "a segment grows by pages where it is, and no length leaves pieces that no other one fits"));
-  if (limited)
+  if (process.limit) {
     list.push_back(of_conf("garbage_collection_threshold:0.8",
                            "cached segments that were unused longest go back before the limit is reached, one by one "
-                           "in place of all; needs set_per_process_memory_fraction"));
+                           "in place of all; it does so under set_per_process_memory_fraction alone"));
+    list.back().pytorch += fmt::format("\ntorch.cuda.set_per_process_memory_fraction({:.4f})",
+                                       static_cast<double>(*process.limit) / static_cast<double>(process.memory.total));
+  }
   for (const int mib : {128, 512})
     list.push_back(of_conf(fmt::format("max_split_size_mb:{}", mib),
                            fmt::format("blocks of {} MiB and more are not cut up for smaller requests", mib)));
@@ -124,7 +127,7 @@ Result<ForecastRemedies> find_forecast_remedies(ProgramSource& programs, const F
   std::vector<Candidate> list;
   std::vector<Lengths> lengths;
   const std::vector<std::uint32_t> own = request.forecast.lengths.distinct(out.seed, request.forecast.steps);
-  for (Candidate& candidate : candidates(request.forecast.process.options.limit.has_value())) {
+  for (Candidate& candidate : candidates(request.forecast.process.options)) {
     Lengths padded = candidate.pad > 1 ? request.forecast.lengths.padded(candidate.pad) : request.forecast.lengths;
     const auto needed = padded.distinct(out.seed, request.forecast.steps);
     if (candidate.pad > 1 && needed == own) continue;

@@ -103,8 +103,8 @@ class StepDrawing {
   void limit() {
     svg_.line({plot_.x, y(p_.limit)}, {plot_.right(), y(p_.limit)},
               fmt::format("stroke=\"{}\" stroke-dasharray=\"6 4\"", ink_.alarm));
-    svg_.text({plot_.right() - 4, y(p_.limit) - 5}, fmt::format("limit {:.2f} GiB", gib_of(p_.limit)),
-              {12, ink_.alarm, "end", false, 0, ink_.paper});
+    svg_.text({plot_.x + 4, y(p_.limit) - 5}, fmt::format("limit {:.2f} GiB", gib_of(p_.limit)),
+              {12, ink_.alarm, "start", false, 0, ink_.paper});
   }
 
   void draw_mark(const StepMark& mark) {
