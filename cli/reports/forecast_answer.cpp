@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
 #include "cli/reports/forecast_report.hpp"
 #include "core/base/units.hpp"
@@ -76,6 +78,14 @@ std::string growth(const ForecastReport& report) {
 
 bool runs_out_of_memory(const ForecastReport& report) {
   return count_if(report, fails) > 0;
+}
+
+Bytes peak_of_share(const ForecastReport& report, double share) {
+  std::vector<Bytes> peaks;
+  for (const SeedForecast& seed : report.seeds) peaks.push_back(seed.peak_reserved());
+  std::sort(peaks.begin(), peaks.end());
+  const double rank = std::ceil(share * static_cast<double>(peaks.size()));
+  return peaks[static_cast<std::size_t>(std::clamp(rank, 1.0, static_cast<double>(peaks.size()))) - 1];
 }
 
 std::string forecast_answer(const ForecastReport& report) {

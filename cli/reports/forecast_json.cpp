@@ -95,6 +95,11 @@ Json forecast_json(const ForecastReport& report) {
   json["memory_limit_bytes"] = report.limit ? Json(*report.limit) : Json(nullptr);
   json["memory_capacity_bytes"] = report.capacity;
   json["out_of_memory"] = runs_out_of_memory(report);
+  json["peak_reserved_bytes"] = {{"least", peak_of_share(report, 0)},
+                                 {"p5", peak_of_share(report, 0.05)},
+                                 {"median", peak_of_share(report, 0.5)},
+                                 {"p95", peak_of_share(report, 0.95)},
+                                 {"most", peak_of_share(report, 1)}};
   Json seeds = Json::array();
   for (const SeedForecast& seed : report.seeds) {
     Json one = outcome_json(seed);

@@ -35,6 +35,9 @@ struct ForecastReport {
 /// The answer in one line: when reserved memory stops growing and whether it fits, or when it first gives way.
 [[nodiscard]] std::string forecast_answer(const ForecastReport& report);
 
+/// The peak of reserved memory that `share` of the seeds do not exceed: a nearest rank, of bytes.
+[[nodiscard]] Bytes peak_of_share(const ForecastReport& report, double share);
+
 void print_forecast(std::ostream& out, const ForecastReport& report);
 
 /// The keys of docs/forecast.md.

@@ -16,7 +16,8 @@ namespace {
 using sim::SeedForecast;
 using Align = Table::Align;
 
-constexpr std::size_t kForecastRows = 12;  // of a table; --json has all
+constexpr std::size_t kForecastRows = 12;    // of a table; --json has all
+constexpr std::size_t kSeedsForShares = 20;  // from which on a twentieth of them is one
 
 std::string lengths_line(const ForecastReport& report) {
   std::string text = fmt::format("{} steps of lengths {}", report.steps, report.lengths_text);
@@ -41,14 +42,23 @@ void print_seeds(std::ostream& out, const ForecastReport& report) {
                {"retries", Align::right},
                {"first retry", Align::right},
                {"out of memory", Align::right}});
-  for (const SeedForecast& seed : report.seeds)
+  const std::size_t shown = std::min(report.seeds.size(), kForecastRows);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const SeedForecast& seed = report.seeds[i];
     table.row({std::to_string(seed.seed), step_or_dash(seed.last_growth().has_value(), seed.last_growth().value_or(0)),
                format_bytes_fixed(seed.peak_reserved()), format_bytes_fixed(seed.peak_allocated()),
                std::to_string(seed.num_alloc_retries()),
                step_or_dash(seed.first_retry().has_value(), seed.first_retry().value_or(0)),
                step_or_dash(seed.out_of_memory.has_value(), seed.out_of_memory ? seed.out_of_memory->step : 0)});
+  }
   out << '\n';
   table.print(out);
+  if (shown < report.seeds.size()) out << fmt::format("and {} more; --json has all\n", report.seeds.size() - shown);
+  if (report.seeds.size() < kSeedsForShares) return;
+  out << fmt::format(
+      "peak reserved of one seed in twenty is at most {}, of half of them {}, of all but one in twenty {}\n",
+      format_bytes(peak_of_share(report, 0.05)), format_bytes(peak_of_share(report, 0.5)),
+      format_bytes(peak_of_share(report, 0.95)));
 }
 
 void print_growth(std::ostream& out, const SeedForecast& seed) {
