@@ -25,7 +25,7 @@ using Present = std::map<Address, std::size_t>;
 
 class GrowthWalk {
  public:
-  explicit GrowthWalk(const Run& run) : run_(run) {}
+  explicit GrowthWalk(const Run& run) : run_(run), steps_(run) {}
 
   Result<Growth> explain(const MemoryWalk& begin) {
     walk_all(begin);
@@ -49,7 +49,7 @@ class GrowthWalk {
       out_.most_used = {0, run_.allocator[at].time, parts.allocated(), parts.reserved()};
       most_used_ = at;
     }
-    out_.most_used.step = explain_detail::step_at(run_, out_.most_used.time);
+    out_.most_used.step = steps_.at(out_.most_used.time);
     out_.odd_events = walk.odd_events();
   }
 
@@ -60,7 +60,7 @@ class GrowthWalk {
     if (takes(event.action)) {
       if (at == 0 || !takes(run_.allocator[at - 1].action)) add_retry(at);
       if (const auto gone = present_.find(event.address); gone != present_.end()) {
-        out_.segments[gone->second].released = explain_detail::step_at(run_, event.time);
+        out_.segments[gone->second].released = steps_.at(event.time);
         present_.erase(gone);
       }
     }
@@ -69,7 +69,7 @@ class GrowthWalk {
   void add_segment(std::size_t at) {
     const AllocatorRecord& event = run_.allocator[at];
     GrownSegment segment;
-    segment.step = explain_detail::step_at(run_, event.time);
+    segment.step = steps_.at(event.time);
     segment.bytes = event.size;
     segment.stream = event.stream;
     segment.expandable = event.action == AllocatorAction::segment_map;
@@ -88,7 +88,7 @@ class GrowthWalk {
   void add_retry(std::size_t at) {
     const std::vector<AllocatorRecord>& events = run_.allocator;
     GrowthRetry retry;
-    retry.step = explain_detail::step_at(run_, events[at].time);
+    retry.step = steps_.at(events[at].time);
     std::size_t i = at;
     for (; i < events.size() && takes(events[i].action); ++i) {
       ++retry.released;
@@ -105,7 +105,7 @@ class GrowthWalk {
   }
 
   void grow(std::size_t at, Bytes reserved) {
-    const std::int32_t step = explain_detail::step_at(run_, run_.allocator[at].time);
+    const std::int32_t step = steps_.at(run_.allocator[at].time);
     if (out_.steps.empty() || out_.steps.back().step != step) out_.steps.push_back({step, 0, {}});
     out_.steps.back().reserved = reserved;
   }
@@ -138,6 +138,7 @@ class GrowthWalk {
   }
 
   const Run& run_;
+  explain_detail::StepsByTime steps_;
   Growth out_;
   Present present_;
   std::size_t most_used_ = 0;

@@ -62,12 +62,22 @@ std::optional<StepRecord> failed_step(const Run& run) {
   return step;
 }
 
-std::int32_t step_at(const Run& run, Nanoseconds time) {
-  if (const auto failed = failed_step(run); failed && time >= failed->start) return failed->index;
-  std::int32_t index = -1;
+StepsByTime::StepsByTime(const Run& run) {
   for (const StepRecord& step : run.steps)
-    if (of_allocator(step.recording) && step.start <= time) index = step.index;
-  return index;
+    if (of_allocator(step.recording)) begins_.emplace_back(step.start, step.index);
+  if (const auto failed = failed_step(run)) begins_.emplace_back(failed->start, failed->index);
+  const auto earlier = [](const auto& a, const auto& b) { return a.first < b.first; };
+  std::stable_sort(begins_.begin(), begins_.end(), earlier);
+}
+
+std::int32_t StepsByTime::at(Nanoseconds time) const {
+  const auto later = [](Nanoseconds when, const auto& begin) { return when < begin.first; };
+  const auto next = std::upper_bound(begins_.begin(), begins_.end(), time, later);
+  return next == begins_.begin() ? -1 : std::prev(next)->second;
+}
+
+std::int32_t step_at(const Run& run, Nanoseconds time) {
+  return StepsByTime(run).at(time);
 }
 
 std::string phase_at(const Run& run, Nanoseconds time) {

@@ -42,6 +42,16 @@ class Moments {
   std::map<Address, StackId> older_stacks_;              ///< of blocks older than the recording that outlive it
 };
 
+/// Which step of the allocator's recording a time lies in; −1 before the first. For many times.
+class StepsByTime {
+ public:
+  explicit StepsByTime(const Run& run);
+  [[nodiscard]] std::int32_t at(Nanoseconds time) const;
+
+ private:
+  std::vector<std::pair<Nanoseconds, std::int32_t>> begins_;  // ascending, with the step that a request ended
+};
+
 /// The step of the allocator's recording that a time lies in, and the phase; −1 and "" outside.
 [[nodiscard]] std::int32_t step_at(const Run& run, Nanoseconds time);
 
