@@ -44,12 +44,16 @@ std::string today() {
   return date;
 }
 
+std::string printed_by(const AccuracyResult& result) {
+  return fmt::format("\nPrinted by `foreshard accuracy` on {}, machine profile `{}`.", today(),
+                     result.accuracy.machine);
+}
+
 std::string footer(const AccuracyResult& result) {
-  return fmt::format(
-      "\nPrinted by `foreshard accuracy` on {}, machine profile `{}`. Measured: median of the steps with nothing "
-      "recording (without the first two), in brackets the second smallest and second largest; where steps differ, "
-      "means of cycles. Peaks: predicted against `torch.cuda.memory_stats()` of the last recorded step.\n",
-      today(), result.accuracy.machine);
+  return printed_by(result) +
+         " Measured: median of the steps with nothing recording (without the first two), in brackets the second "
+         "smallest and second largest; where steps differ, means of cycles. Peaks: predicted against "
+         "`torch.cuda.memory_stats()` of the last recorded step.\n";
 }
 
 Result<void> add_throughput(AccuracyResult& result, unsigned threads) {
@@ -130,7 +134,7 @@ Result<int> accuracy(const AccuracyOptions& options, Console& console) {
   if (!options.output.empty())
     FORESHARD_TRY(write_text(options.output, accuracy_tables_text(*result) + footer(*result), options.force));
   if (!options.headline.empty())
-    FORESHARD_TRY(write_text(options.headline, accuracy_headline_text(*result) + footer(*result), options.force));
+    FORESHARD_TRY(write_text(options.headline, accuracy_headline_text(*result) + printed_by(*result) + "\n", options.force));
   if (!options.baseline.empty())
     FORESHARD_TRY(write_text(options.baseline, accuracy::baseline_csv(result->baseline), options.force));
   if (options.json)
