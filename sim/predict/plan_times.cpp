@@ -61,6 +61,7 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Setti
   const double k = p.host_bound ? 1.0 : p.host_scale.anchor;
   stretch(p.run, k);
   p.gpu_step_ms = bound.gpu_step_ms * k;
+  p.floor = {bound.floor.compute_ms * k, bound.floor.links_ms * k, bound.floor.host_ms * k};
   p.cycle = simulation.cycle;
   if (const std::size_t step = simulation.steady; step > 0) {
     const Nanoseconds begin = simulation.steady_begin().scaled(k);

@@ -24,6 +24,7 @@
 #include "sim/predict/interval.hpp"
 #include "sim/predict/rank_difference.hpp"
 #include "sim/predict/reprice.hpp"
+#include "sim/predict/step_floor.hpp"
 #include "sim/predict/trial_times.hpp"
 #include "sim/predict/utilization.hpp"
 
@@ -97,6 +98,7 @@ struct Prediction {
   [[nodiscard]] BoundBy bound_by() const {
     return host_bound ? BoundBy::host : communication_ms > compute_ms ? BoundBy::links : BoundBy::gpu;
   }
+  StepFloor floor;  ///< of the step, anchored as it is; of ranks that differ and of unequal steps not known
   HostConfidence host = HostConfidence::recorded;
   Interval interval;      ///< nine of ten measured steps lie in it
   double difference = 0;  ///< relative: a plan of the same source that differs by less may as well be the faster one
