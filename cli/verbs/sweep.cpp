@@ -1,9 +1,6 @@
 // `foreshard sweep SOURCE [ranges]`: predicts every point of a space of options and says which to take.
 
 #include <fmt/ranges.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 #include <algorithm>
 #include <memory>
@@ -21,6 +18,7 @@
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
 #include "cli/reports/sweep_report.hpp"
+#include "cli/terminal/freed_memory.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/digest.hpp"
 #include "core/base/units.hpp"
@@ -132,15 +130,6 @@ void tell(const SweepOptions& options, const SweepResult& result, const sim::Mac
   request.on_point = [&, doubted](const sim::SweepPoint& point) { file.row(progress_row(result, point, doubted)); };
 }
 
-/// Where no setting was given: those that leave the program as it is.
-void add_usual_ranges(std::vector<Range>& ranges) {
-  if (!ranges.empty()) return;
-  add_values(ranges, "forward_prefetch", {"implicit", "1", "2"});
-  add_values(ranges, "backward_prefetch", {"default", "1", "2"});
-  add_values(ranges, "reshard_after_forward", {"true", "false"});
-  add_values(ranges, "all_gather", {"nccl", "copy-engine"});
-}
-
 /// A refusal for what is in a file ("prefetch_lists of …") says in which.
 void name_files(SweepResult& result) {
   for (sim::SweepPoint& point : result.points)
@@ -171,16 +160,6 @@ Result<void> look_beyond(sim::WorkloadSource& workloads, const sim::MachineProfi
   return {};
 }
 
-/// Points free what the next one asks for again: kept by the process, pages are not faulted in anew, which took a
-/// tenth of a sweep's time. glibc's largest threshold, and a few points' memory.
-void keep_freed_memory() {
-#ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 256 << 20);
-  mallopt(M_TOP_PAD, 16 << 20);
-#endif
-}
-
 /// Of any point; a number that is none is refused with its point.
 std::uint32_t most_nodes(const Settings& base, const std::vector<Range>& ranges) {
   std::uint32_t nodes = base.nodes;
@@ -206,7 +185,7 @@ Result<SweepResult> question(const SweepOptions& options, const traces::Source& 
   FORESHARD_TRY(given);
   result.ranges = std::move(given->ranges);
   result.files = std::move(given->files);
-  add_usual_ranges(result.ranges);
+  if (result.ranges.empty()) result.ranges = usual_ranges();
   FORESHARD_TRY(check_fabric_is_used(options.source.fabric, most_nodes(source.settings, result.ranges)));
   return result;
 }

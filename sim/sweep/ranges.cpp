@@ -87,6 +87,13 @@ void add_values(std::vector<Range>& ranges, std::string_view key, const std::vec
   }
 }
 
+std::vector<Range> usual_ranges() {
+  return {{"forward_prefetch", {"implicit", "1", "2"}},
+          {"backward_prefetch", {"default", "1", "2"}},
+          {"reshard_after_forward", {"true", "false"}},
+          {"all_gather", {"nccl", "copy-engine"}}};
+}
+
 Result<std::size_t> count_points(std::span<const Range> ranges) {
   std::size_t points = 1;
   for (const Range& range : ranges) {

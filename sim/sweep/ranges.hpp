@@ -37,6 +37,10 @@ inline constexpr std::size_t kMaxValues = 10'000;  ///< of one range
 /// Values that are there already are left out.
 void add_values(std::vector<Range>& ranges, std::string_view key, const std::vector<std::string>& values);
 
+/// What is tried where no setting is given: prefetch, resharding and the all-gather's transport, which leave the
+/// program as it is.
+[[nodiscard]] std::vector<Range> usual_ranges();
+
 /// Product of the numbers of values; 1 without ranges. Fails (usage) above kMaxPoints.
 [[nodiscard]] Result<std::size_t> count_points(std::span<const Range> ranges);
 

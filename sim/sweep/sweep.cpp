@@ -35,6 +35,7 @@ void fill(const Prediction& p, SweepPoint& point) {
   point.host_bound = p.host_bound;
   point.uncertainty = p.interval.half_width(p.step_ms);
   point.difference = p.difference;
+  point.floor = p.floor;
   if (p.deadlock) {
     point.state = SweepPoint::State::deadlock;
     point.reason = p.deadlock->text;
@@ -46,23 +47,13 @@ void fill(const Prediction& p, SweepPoint& point) {
 
 SweepPoint run_point(WorkloadSource& source, const MachineProfile& machine, const SweepRequest& request,
                      const std::optional<HostScale>& host_scale, std::size_t index) {
+  const auto settings = settings_at(request.base, request.ranges, index);
   SweepPoint point;
-  point.values = values_at(request.ranges, index);
-  auto settings = settings_at(request.base, request.ranges, index);
-  if (!settings) {
+  if (settings)
+    point = simulate_point(source, machine, {request.memory_limit, host_scale}, *settings);
+  else
     refuse(point, settings.error());
-    return point;
-  }
-  point.settings = std::move(*settings);
-  const auto workload = source.at(point.settings);
-  if (!workload) {
-    refuse(point, workload.error());
-    return point;
-  }
-  PredictRequest wanted{point.settings, request.memory_limit, 4, host_scale};
-  wanted.ops_alone = true;
-  const auto p = predict(**workload, machine, wanted);
-  p ? fill(*p, point) : refuse(point, p.error());
+  point.values = values_at(request.ranges, index);
   return point;
 }
 
@@ -83,6 +74,22 @@ class ReasonCounts {
 };
 
 }  // namespace
+
+SweepPoint simulate_point(WorkloadSource& source, const MachineProfile& machine, const PointRequest& request,
+                          const Settings& settings) {
+  SweepPoint point;
+  point.settings = settings;
+  const auto workload = source.at(settings);
+  if (!workload) {
+    refuse(point, workload.error());
+    return point;
+  }
+  PredictRequest wanted{settings, request.memory_limit, 4, request.host_scale};
+  wanted.ops_alone = true;
+  const auto p = predict(**workload, machine, wanted);
+  p ? fill(*p, point) : refuse(point, p.error());
+  return point;
+}
 
 Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfile& machine,
                                       const SweepRequest& request) {

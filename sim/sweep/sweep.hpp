@@ -51,6 +51,7 @@ struct SweepPoint {
   bool host_bound = false;
   double uncertainty = 0;           ///< the larger side of the plan's interval, relative to step_ms
   double difference = 0;            ///< Prediction::difference
+  StepFloor floor;                  ///< Prediction::floor
   double tokens_per_s_per_gpu = 0;  ///< of samples where the model has no sequence; 0: batch unknown
   MemoryPeaks peaks;                ///< of a point that ran out of memory: until then
   /// Of record_stream, whose peak follows the host's speed: the range of the peak of reserved memory, and whether a
@@ -74,6 +75,16 @@ struct SweepPart {
   /// Of so many points.
   [[nodiscard]] std::size_t size(std::size_t points) const { return points / of + (points % of > number ? 1 : 0); }
 };
+
+/// What a point's prediction shares with those of the same source.
+struct PointRequest {
+  std::optional<Bytes> memory_limit;    ///< what the caching allocator may take; none: the machine's
+  std::optional<HostScale> host_scale;  ///< of a source with one workload for all; none: found anew
+};
+
+/// The point of `settings`: as `plan` predicts them. A refusal is a state, not an error.
+[[nodiscard]] SweepPoint simulate_point(WorkloadSource& source, const MachineProfile& machine,
+                                        const PointRequest& request, const Settings& settings);
 
 struct SweepRequest {
   Settings base;

@@ -7,16 +7,10 @@
 #include "core/workload/workload.hpp"
 #include "sim/sweep/outcome.hpp"
 #include "sim/sweep/time_candidates.hpp"
+#include "sim/sweep/wrapped_modules.hpp"
 
 namespace foreshard::sim {
 namespace {
-
-/// Whether FSDP2's root holds more than norms: embedding and head.
-bool root_has_weights(const Workload& workload) {
-  if (workload.units.empty()) return false;
-  const std::vector<Parameter>& root = workload.units.front().parameters;
-  return std::any_of(root.begin(), root.end(), [](const Parameter& p) { return p.shape.size() > 1; });
-}
 
 class Finder {
  public:
@@ -72,7 +66,8 @@ class Finder {
     TimeRemedy remedy;
     remedy.setting = candidate.setting;
     remedy.reason = candidate.reason;
-    remedy.pytorch = pytorch_text(request_.settings, candidate.settings, modules_of(candidate.settings));
+    remedy.pytorch =
+        pytorch_text(request_.settings, candidate.settings, wrapped_modules(how_.source, candidate.settings));
     remedy.settings = candidate.settings;
     remedy.changes = changes;
     remedy.step_ms = outcome.step_ms;
@@ -101,26 +96,6 @@ class Finder {
                                               : out_.slower)
         .push_back(std::move(remedy));
     return faster && valid;
-  }
-
-  /// How the model calls the modules that `settings` wrap; by default where they do not say.
-  [[nodiscard]] ModuleNames modules_of(const Settings& settings) const {
-    ModuleNames modules;
-    if (!settings.fully_shard_embedding_and_head) return modules;
-    const auto workload = how_.source.at(settings);
-    if (!workload || (*workload)->units.size() < 3) return modules;
-    const auto paths = [](const std::string& names) {
-      std::vector<std::string> out;
-      for (std::size_t from = 0; from <= names.size();) {
-        const std::size_t comma = std::min(names.find(", ", from), names.size());
-        out.push_back("model." + names.substr(from, comma - from));
-        from = comma + 2;
-      }
-      return out;
-    };
-    modules.embedding = paths((*workload)->units[1].name).front();
-    modules.head = paths((*workload)->units.back().name);
-    return modules;
   }
 
   /// The fastest of each kind, one on top of the other; kept where it beats them all by more than is told apart. Not
