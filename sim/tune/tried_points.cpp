@@ -1,0 +1,141 @@
+#include "sim/tune/tried_points.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "sim/machine/address_space.hpp"
+#include "sim/parallel/for_each.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+/// As many are begun before it is asked whether time is left.
+constexpr std::size_t kAtOnce = 32;
+
+}  // namespace
+
+TriedPoints::TriedPoints(WorkloadSource& source, const MachineProfile& machine, const TuneRequest& request,
+                         const PointRequest& shared)
+    : source_(source), machine_(machine), request_(request), shared_(shared) {
+  const Bytes capacity = memory_options(machine, request.memory_limit).capacity;
+  most_reserved_ = capacity - std::min(capacity, request.headroom);
+}
+
+std::vector<std::optional<std::size_t>> TriedPoints::run(const std::vector<Neighbour>& list, Prune prune) {
+  std::vector<std::string> keys;
+  std::vector<const Neighbour*> batch;
+  std::vector<std::string> classes;
+  const auto flush = [&] {
+    simulate(batch, classes);
+    batch.clear();
+    classes.clear();
+  };
+  std::size_t planned = points_.size();
+  for (const Neighbour& one : list) {
+    keys.push_back(text_of(one.settings));
+    if (limit_ || index_of_.contains(keys.back())) continue;
+    std::string of_class = class_of(one.settings);
+    if (prune == Prune::by_bounds && is_pruned(one.settings, of_class)) {
+      ++pruned_;
+      continue;
+    }
+    if (request_.points && planned >= *request_.points) {
+      limit_ = TuneEnd::points;
+      continue;
+    }
+    index_of_.emplace(keys.back(), planned++);
+    batch.push_back(&one);
+    classes.push_back(std::move(of_class));
+    if (batch.size() < kAtOnce) continue;
+    flush();
+    if (request_.is_over && request_.is_over()) limit_ = TuneEnd::time;
+  }
+  flush();
+  if (!limit_ && request_.is_over && request_.is_over()) limit_ = TuneEnd::time;
+  std::vector<std::optional<std::size_t>> out;
+  for (const std::string& key : keys) {
+    const auto at = index_of_.find(key);
+    out.push_back(at == index_of_.end() ? std::nullopt : std::optional(at->second));
+  }
+  return out;
+}
+
+void TriedPoints::simulate(const std::vector<const Neighbour*>& batch, const std::vector<std::string>& classes) {
+  std::vector<SweepPoint> points(batch.size());
+  for_each(batch.size(), request_.threads,
+           [&](std::size_t i) { points[i] = simulate_point(source_, machine_, shared_, batch[i]->settings); });
+  for (std::size_t i = 0; i < batch.size(); ++i) keep(std::move(points[i]), batch[i]->phrase, classes[i]);
+  if (request_.on_progress) request_.on_progress({points_.size(), best_ ? points_[*best_].point.step_ms : 0});
+}
+
+void TriedPoints::keep(SweepPoint point, const std::string& phrase, const std::string& of_class) {
+  const std::size_t index = points_.size();
+  points_.push_back({std::move(point), phrase});
+  const auto [place, is_new] = classes_.try_emplace(of_class, Class{index, 0, {}});
+  Class& at = place->second;
+  if (!is_new && is_better(index, at.best)) at.best = index;
+  if (fits(index) && (!best_ || is_better(index, *best_))) best_ = index;
+  const SweepPoint& kept = points_.back().point;
+  if (kept.state == SweepPoint::State::ran && kept.floor.ms() > 0)
+    at.floor_ms = at.floor_ms > 0 ? std::min(at.floor_ms, kept.floor.ms()) : kept.floor.ms();
+  if (kept.state != SweepPoint::State::out_of_memory) return;
+  if (const auto workload = source_.at(kept.settings))
+    at.out_of_memory.push_back(gather_order(kept.settings, (*workload)->units));
+}
+
+bool TriedPoints::fits(std::size_t point) const {
+  const SweepPoint& p = points_[point].point;
+  return p.state == SweepPoint::State::ran && p.has_time && p.most_reserved <= most_reserved_;
+}
+
+bool TriedPoints::is_doubted(std::size_t point) const {
+  // Retries are counted apart: they come after all, whatever the start does.
+  const auto reasons = [this](std::size_t of) { return points_[of].point.not_valid.size() - (retries(of) ? 1 : 0); };
+  return retries(point) || reasons(point) > reasons(0);
+}
+
+bool TriedPoints::retries(std::size_t point) const {
+  return points_[point].point.has_time && points_[point].point.step_num_alloc_retries > 0;
+}
+
+bool TriedPoints::is_better(std::size_t a, std::size_t b) const {
+  const auto key = [this](std::size_t index) {
+    const SweepPoint& p = points_[index].point;
+    return std::make_tuple(!fits(index), retries(index), is_doubted(index), sim::fits(p) != Fits::surely, p.step_ms,
+                           p.peaks.reserved, index);
+  };
+  return key(a) < key(b);
+}
+
+std::optional<std::size_t> TriedPoints::best() const {
+  return best_;
+}
+
+std::vector<std::size_t> TriedPoints::best_of_classes() const {
+  std::vector<std::size_t> out;
+  for (const auto& [text, one] : classes_) out.push_back(one.best);
+  std::sort(out.begin(), out.end(), [this](std::size_t a, std::size_t b) { return is_better(a, b); });
+  return out;
+}
+
+bool TriedPoints::is_bounded(std::size_t point) const {
+  const auto at = classes_.find(class_of(points_[point].point.settings));
+  return best_ && at != classes_.end() && at->second.floor_ms >= points_[*best_].point.step_ms;
+}
+
+/// Memory grows with what is gathered ahead: an order with no gather later than one that ran out of it does so, too.
+bool TriedPoints::is_pruned(const Settings& settings, const std::string& of_class) const {
+  const auto at = classes_.find(of_class);
+  if (at == classes_.end()) return false;
+  if (best_ && at->second.floor_ms >= points_[*best_].point.step_ms) return true;
+  if (at->second.out_of_memory.empty()) return false;
+  const auto workload = source_.at(settings);
+  if (!workload) return false;
+  const GatherOrder order = gather_order(settings, (*workload)->units);
+  return std::any_of(at->second.out_of_memory.begin(), at->second.out_of_memory.end(),
+                     [&](const GatherOrder& failed) { return order.is_no_later_than(failed); });
+}
+
+}  // namespace foreshard::sim

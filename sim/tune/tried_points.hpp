@@ -1,0 +1,73 @@
+// What a search has tried: every point once, which is best, and what need not be tried any more.
+//
+// Who: sim/tune. Deterministic for any number of threads.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/sweep/outcome.hpp"
+#include "sim/tune/gather_order.hpp"
+#include "sim/tune/neighbours.hpp"
+#include "sim/tune/tune.hpp"
+
+namespace foreshard::sim {
+
+class TriedPoints {
+ public:
+  /// References must outlive it.
+  TriedPoints(WorkloadSource& source, const MachineProfile& machine, const TuneRequest& request,
+              const PointRequest& shared);
+
+  enum class Prune : std::uint8_t { no, by_bounds };
+  /// Simulates those that were not yet, in their order, as far as limits allow. By neighbour: its point, where there
+  /// is one.
+  std::vector<std::optional<std::size_t>> run(const std::vector<Neighbour>& list, Prune prune);
+
+  [[nodiscard]] const std::vector<TunedPoint>& points() const { return points_; }
+  /// The best that fits; none does: none.
+  [[nodiscard]] std::optional<std::size_t> best() const;
+  /// Whether more is against its numbers than against the start's, the first point's, or it retries in each step.
+  [[nodiscard]] bool is_doubted(std::size_t point) const;
+  /// Whether it retries allocations in each step, which its time leaves out and for which it is not valid.
+  [[nodiscard]] bool retries(std::size_t point) const;
+  /// Whether `a` is to be preferred: fitting, without retries, not doubted, surely fitting, faster, smaller, tried
+  /// earlier.
+  [[nodiscard]] bool is_better(std::size_t a, std::size_t b) const;
+  /// Whether it ran, has a time, and leaves the headroom.
+  [[nodiscard]] bool fits(std::size_t point) const;
+  /// The best of each class, the best first.
+  [[nodiscard]] std::vector<std::size_t> best_of_classes() const;
+  /// Whether no point of the class of `point` can be faster than the best.
+  [[nodiscard]] bool is_bounded(std::size_t point) const;
+  [[nodiscard]] std::optional<TuneEnd> limit() const { return limit_; }
+  [[nodiscard]] std::size_t pruned() const { return pruned_; }
+
+ private:
+  [[nodiscard]] bool is_pruned(const Settings& settings, const std::string& of_class) const;
+  void keep(SweepPoint point, const std::string& phrase, const std::string& of_class);
+  void simulate(const std::vector<const Neighbour*>& batch, const std::vector<std::string>& classes);
+
+  WorkloadSource& source_;
+  const MachineProfile& machine_;
+  const TuneRequest& request_;
+  PointRequest shared_;
+  Bytes most_reserved_ = 0;  // that a point may peak at
+  std::vector<TunedPoint> points_;
+  std::map<std::string, std::size_t> index_of_;  // by text_of()
+  struct Class {
+    std::size_t best = 0;
+    double floor_ms = 0;                     // of any that ran
+    std::vector<GatherOrder> out_of_memory;  // of those that were
+  };
+  std::map<std::string, Class> classes_;
+  std::optional<std::size_t> best_;
+  std::optional<TuneEnd> limit_;
+  std::size_t pruned_ = 0;
+};
+
+}  // namespace foreshard::sim

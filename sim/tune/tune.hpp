@@ -1,0 +1,92 @@
+// The search for the fastest settings within memory, over what no cross product of ranges reaches.
+//
+// First what is looked at anyway: the start, the uniform settings that `sweep` tries (usual_ranges()), uniform prefetch
+// as deep as memory allows. Then from the best so far its neighbours (neighbours.hpp), in whole batches: the best point
+// whose neighbours were not tried is next, one of each class (move_family.hpp) only, until kPatience of them in a row
+// brought nothing. A class whose kernels, links or host alone take longer than the best step is left out, and so are
+// gathers that are issued earlier than ones that ran out of memory. What brought next to nothing is taken back at the
+// end (kWorth), so that the answer is short.
+//
+// A point against whose numbers more speaks than against the start's (SweepPoint::not_valid) comes after all others,
+// and behind those what retries allocations in each step.
+//
+// Who: cli's tune; tests/bench. Points are those of `sweep`, as `plan` predicts them. Deterministic for any number of
+// threads: a batch is made before it is run, and of its points the best by time, memory, order is taken. A limit of
+// time alone makes the result depend on the machine.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/settings/settings.hpp"
+#include "sim/machine/profile.hpp"
+#include "sim/sweep/sweep.hpp"
+#include "sim/tune/exposed.hpp"
+#include "sim/tune/move_family.hpp"
+
+namespace foreshard::sim {
+
+struct TuneProgress {
+  std::size_t tried = 0;
+  double best_ms = 0;  ///< 0: nothing fits yet
+};
+
+struct TuneRequest {
+  Settings start;
+  std::optional<Bytes> memory_limit;  ///< what the caching allocator may take; none: the machine's
+  Bytes headroom = 0;                 ///< that the peak of reserved memory leaves of it
+  MoveFamilies allowed = MoveFamilies::usual();
+  std::optional<std::size_t> points;  ///< so many are simulated at most; none: no limit
+  unsigned threads = 1;
+  std::function<bool()> is_over = {};  ///< whether no time is left; asked between batches; empty: never
+  std::function<void(const TuneProgress&)> on_progress = {};
+};
+
+/// Why a search ended.
+enum class TuneEnd : std::uint8_t {
+  nothing_helps = 0,  ///< no neighbour of the best is better
+  points = 1,
+  time = 2,
+};
+
+struct TunedPoint {
+  SweepPoint point;
+  std::string phrase;  ///< what was changed last, in words: how the search came to it
+};
+
+/// What one of the best's changes brings, the others as they are.
+struct ChangeWorth {
+  std::string setting;       ///< as plan's options
+  std::optional<double> ms;  ///< how much longer the step is without it; none: it does not run, or does not fit
+};
+
+struct TuneResult {
+  TunedPoint start;
+  std::optional<TunedPoint> best;  ///< none: nothing fits
+  /// The next best: each slower than the one before and smaller by what is worth it; three at most.
+  std::vector<TunedPoint> next;
+  std::optional<TunedPoint> uniform;  ///< the best of what `sweep` tries
+  std::optional<TunedPoint> greedy;   ///< the best uniform depth
+  Waits waits;                        ///< of the best
+  std::vector<ChangeWorth> changes;   ///< of the best, a family each
+  /// The smallest StepFloor::ms of all points that ran: no order of anything that was tried is faster; 0: not known.
+  double bound_ms = 0;
+  TuneEnd end = TuneEnd::nothing_helps;
+  // Points that were simulated, and what became of them.
+  std::size_t tried = 0;
+  std::size_t out_of_memory = 0;
+  std::size_t doubted = 0;  ///< ran, and more is against their numbers than against the start's; the best is not one
+  std::size_t pruned = 0;   ///< left out by a bound
+  std::vector<ReasonCount> refused;
+  std::optional<TunedPoint> fastest_doubted;  ///< of these, where it is faster than the best
+};
+
+/// Fails where the start cannot be predicted, or the workload has no times (usage).
+[[nodiscard]] Result<TuneResult> tune(WorkloadSource& source, const MachineProfile& machine,
+                                      const TuneRequest& request);
+
+}  // namespace foreshard::sim

@@ -1,0 +1,132 @@
+// The search on small plans: its answer is what `plan` says, on any number of threads, within its limits.
+#include "sim/tune/tune.hpp"
+
+#include "sim/predict/predict.hpp"
+#include "tests/catch.hpp"
+#include "tests/property/timed_workload.hpp"
+#include "tests/sim/sweep/small_plan.hpp"
+
+using namespace foreshard;
+using namespace foreshard::sim;
+using foreshard::sim::test::base;
+using foreshard::sim::test::machine;
+
+namespace {
+
+std::shared_ptr<const Workload> timed() {
+  return std::make_shared<const Workload>(foreshard::test::timed_workload(base(), 6, 3.0));
+}
+
+TuneResult tuned(const TuneRequest& request, const std::shared_ptr<const Workload>& workload = timed()) {
+  OneWorkload source(workload);
+  auto found = tune(source, machine(), request);
+  INFO((found ? std::string() : found.error().text()));
+  REQUIRE(found);
+  return std::move(*found);
+}
+
+TuneRequest request() {
+  TuneRequest out;
+  out.start = base();
+  out.start.unshard_async = true;  // without prefetch lists nothing overlaps
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the best and the next ones are what plan says, and the best beats what simpler searches find") {
+  const TuneResult result = tuned(request());
+  REQUIRE(result.best);
+  REQUIRE(result.uniform);
+  REQUIRE(result.greedy);
+  CHECK(result.best->point.step_ms < result.start.point.step_ms);
+  CHECK(result.best->point.step_ms <= result.uniform->point.step_ms);
+  CHECK(result.best->point.step_ms <= result.greedy->point.step_ms);
+  CHECK(result.best->point.step_ms >= result.bound_ms);
+  CHECK(result.bound_ms > 0);
+  CHECK(result.end == TuneEnd::nothing_helps);
+  CHECK_FALSE(result.waits.headline.empty());
+  std::vector<TunedPoint> all = result.next;
+  all.push_back(*result.best);
+  for (const TunedPoint& one : all) {
+    const auto p = predict(*timed(), machine(), {one.point.settings, {}, 4});
+    REQUIRE(p);
+    CHECK(p->step_ms == one.point.step_ms);
+    CHECK(p->peaks == one.point.peaks);
+    CHECK(p->difference == one.point.difference);
+    CHECK(p->not_valid == one.point.not_valid);
+    CHECK(p->floor.ms() == one.point.floor.ms());
+    CHECK(p->floor.ms() <= p->step_ms);
+  }
+}
+
+TEST_CASE("a search is the same on any number of threads") {
+  TuneRequest many = request();
+  many.threads = 5;
+  const TuneResult a = tuned(request());
+  const TuneResult b = tuned(many);
+  CHECK(a.tried == b.tried);
+  CHECK(a.pruned == b.pruned);
+  REQUIRE((a.best && b.best));
+  CHECK(a.best->point.settings == b.best->point.settings);
+  CHECK(a.best->phrase == b.best->phrase);
+  REQUIRE(a.next.size() == b.next.size());
+  for (std::size_t i = 0; i < a.next.size(); ++i) CHECK(a.next[i].point.settings == b.next[i].point.settings);
+}
+
+TEST_CASE("limits end a search with the best so far") {
+  TuneRequest few = request();
+  few.points = 7;
+  const TuneResult by_points = tuned(few);
+  CHECK(by_points.tried == 7);
+  CHECK(by_points.end == TuneEnd::points);
+  CHECK(by_points.best);
+  TuneRequest short_time = request();
+  short_time.is_over = [] { return true; };
+  const TuneResult by_time = tuned(short_time);
+  CHECK(by_time.tried == 1);
+  CHECK(by_time.end == TuneEnd::time);
+  REQUIRE(by_time.best);
+  CHECK(by_time.best->point.settings == short_time.start);
+}
+
+TEST_CASE("the best leaves the headroom, and where nothing does there is none") {
+  TuneRequest within = request();
+  const Bytes reserved = tuned(within).best->point.peaks.reserved;
+  within.memory_limit = reserved + 2 * kMiB;
+  within.headroom = 4 * kMiB;
+  const TuneResult smaller = tuned(within);
+  if (smaller.best) CHECK(smaller.best->point.peaks.reserved + within.headroom <= *within.memory_limit);
+  within.memory_limit = 2 * kMiB;
+  const TuneResult none = tuned(within);
+  CHECK_FALSE(none.best);
+  CHECK(none.out_of_memory > 0);
+}
+
+TEST_CASE("a start that does not fit is left for one that does") {
+  std::vector<Unit> units = foreshard::test::small_units(8);
+  for (Unit& unit : units)
+    for (Parameter& parameter : unit.parameters) parameter.shape = {2048, 2048};
+  const auto large = std::make_shared<const Workload>(foreshard::test::timed_workload(base(), units, 3.0));
+  TuneRequest within = request();
+  within.start.reshard_after_forward.kind = Reshard::Kind::never;
+  Settings sharded = within.start;
+  sharded.reshard_after_forward = {};
+  const auto p = predict(*large, machine(), {sharded, {}, 4});
+  REQUIRE(p);
+  within.memory_limit = p->peaks.reserved;
+  const TuneResult result = tuned(within, large);
+  CHECK(result.start.point.state == SweepPoint::State::out_of_memory);
+  REQUIRE(result.best);
+  CHECK(result.best->point.peaks.reserved <= *within.memory_limit);
+}
+
+TEST_CASE("a source without times is refused, for sweep to find the smallest") {
+  Workload workload = *timed();
+  workload.has_timing = false;
+  OneWorkload source(std::make_shared<const Workload>(std::move(workload)));
+  const auto found = tune(source, machine(), request());
+  REQUIRE_FALSE(found);
+  CHECK(found.error().kind == ErrorKind::usage);
+  CHECK(found.error().hint.find("sweep") != std::string::npos);
+}
