@@ -1,11 +1,13 @@
 #include "cli/reports/plan_command.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_io.hpp"
 #include "core/settings/settings_table.hpp"
+#include "core/workload/workload_names.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -27,7 +29,7 @@ std::string shell_word(const std::string& text) {
 }
 
 std::string plan_command(const std::string& source, const std::string& options, const Settings& from,
-                         const Settings& to) {
+                         const Settings& to, const std::string& file) {
   std::string out = "foreshard plan " + shell_word(source);
   if (!options.empty()) out += ' ' + options;
   const auto before = setting_options(from);
@@ -36,8 +38,30 @@ std::string plan_command(const std::string& source, const std::string& options, 
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (after[i] == before[i]) continue;
     const std::string word = shell_word(option_value(after[i].second));
-    out += ' ' + table[i].option(table[i].form == SettingForm::json ? fmt::format("<(echo {})", word) : word);
+    const bool is_file = table[i].form == SettingForm::json;
+    const std::string holds = file.empty() ? fmt::format("<(echo {})", word) : shell_word(file);
+    out += ' ' + table[i].option(is_file ? holds : word);
   }
+  return out;
+}
+
+std::string source_words(const SourceOptions& source) {
+  std::string out;
+  const auto add = [&](const std::string& option, const std::string& value) {
+    out += (out.empty() ? "" : " ") + option + (value.empty() ? "" : ' ' + shell_word(value));
+  };
+  const traces::SourceRequest& of = source.source;
+  if (of.dim) add("--dim", std::to_string(*of.dim));
+  if (of.layers) add("--layers", std::to_string(*of.layers));
+  if (of.dropout) add("--dropout", fmt::format("{}", *of.dropout));
+  if (of.compiled) add("--compile", {});
+  if (!of.frozen.empty()) add("--freeze", fmt::format("{}", fmt::join(of.frozen, ",")));
+  if (of.lora.rank > 0) add("--lora", std::to_string(of.lora.rank));
+  if (!of.lora.targets.empty()) add("--lora-targets", fmt::format("{}", fmt::join(of.lora.targets, ",")));
+  if (of.lowering) add("--lowering", std::string(foreshard::name(*of.lowering)));
+  if (!source.machine.empty()) add("--machine", source.machine);
+  if (!source.fabric.empty()) add("--fabric", source.fabric);
+  if (!source.topology.empty()) add("--topology", source.topology);
   return out;
 }
 

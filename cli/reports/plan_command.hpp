@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cli/options/source_options.hpp"
 #include "core/settings/settings.hpp"
 
 namespace foreshard::cli {
@@ -11,9 +12,12 @@ namespace foreshard::cli {
 [[nodiscard]] std::string shell_word(const std::string& text);
 
 /// "foreshard plan SOURCE OPTIONS --forward-prefetch 2": what plans a source, whose settings are `from`, at `to`.
-/// `options`: what else stands there, as it is; may be empty. A setting that a file holds comes from a bash process
-/// substitution.
+/// `options`: what else stands there, as it is; may be empty. A setting that a file holds comes from `file`, or where
+/// that is empty from a bash process substitution.
 [[nodiscard]] std::string plan_command(const std::string& source, const std::string& options, const Settings& from,
-                                       const Settings& to);
+                                       const Settings& to, const std::string& file = {});
+
+/// What was given of SOURCE beside its name: "--layers 4 --machine h100"; may be empty.
+[[nodiscard]] std::string source_words(const SourceOptions& source);
 
 }  // namespace foreshard::cli

@@ -48,6 +48,7 @@ Action add_rules(OptionSet& set);
 Action add_run(OptionSet& set);
 Action add_serve(OptionSet& set);
 Action add_sweep(OptionSet& set);
+Action add_tune(OptionSet& set);
 Action add_view(OptionSet& set);
 
 }  // namespace foreshard::cli

@@ -1,0 +1,304 @@
+#include "cli/reports/tune_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "cli/reports/plan_command.hpp"
+#include "cli/terminal/printable.hpp"
+#include "core/base/units.hpp"
+#include "core/settings/settings_table.hpp"
+#include "sim/sweep/candidates.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+using sim::SweepPoint;
+using sim::TunedPoint;
+
+bool ran(const TunedPoint& point) {
+  return point.point.state == SweepPoint::State::ran;
+}
+
+bool is_start(const TuneReport& report) {
+  return report.result.best && report.result.best->point.settings == report.result.start.point.settings;
+}
+
+/// "" or " within 75 GiB, 2 GiB of it left free".
+std::string limit_words(const TuneReport& report) {
+  const sim::TuneRequest& request = report.request;
+  std::string out;
+  if (request.memory_limit) out = " within " + format_bytes(*request.memory_limit);
+  if (request.headroom > 0)
+    out += fmt::format("{} {} left free", out.empty() ? " with" : ",", format_bytes(request.headroom));
+  return out;
+}
+
+/// What became of the start: "6.6 % (±2.2) less than 938.71 ms as asked for".
+std::string gain_words(const TuneReport& report) {
+  const auto gain = gain_of(report.result);
+  if (!gain) return "as asked for it does not fit";
+  std::string words = fmt::format("{:.1f} % (±{:.1f}) less than the {} as asked for", gain->percent,
+                                  gain->within_percent, milliseconds(report.result.start.point.step_ms));
+  if (gain->ms < gain->within_ms) words += ", which a measurement may not tell apart";
+  return words;
+}
+
+/// What differs from the start, as plan's options.
+std::string changes(const TuneReport& report, const TunedPoint& point) {
+  return sim::setting_text(report.result.start.point.settings, point.point.settings);
+}
+
+/// The same for a person: of what is said unit by unit, how many units.
+std::string short_changes(const std::string& options) {
+  std::string out;
+  for (std::size_t from = 0; from < options.size();) {
+    const std::size_t open = options.find("'{", from);
+    const std::size_t close = open == std::string::npos ? open : options.find("}'", open);
+    if (close == std::string::npos) return out + options.substr(from);
+    const auto units = std::count(options.begin() + static_cast<std::ptrdiff_t>(open),
+                                  options.begin() + static_cast<std::ptrdiff_t>(close), ':');
+    out += options.substr(from, open - from) + fmt::format("<{} units>", units);
+    from = close + 2;
+  }
+  return out;
+}
+
+void print_answer(std::ostream& out, const TuneReport& report) {
+  const sim::TuneResult& result = report.result;
+  if (!result.best) {
+    out << fmt::format("nothing fits{}: {} points of {} were tried, and none does\n", limit_words(report), result.tried,
+                       in_line(report.name));
+    return;
+  }
+  const SweepPoint& best = result.best->point;
+  if (is_start(report))
+    out << fmt::format("no setting that was tried helps{}: {} a step as asked for, {} reserved", limit_words(report),
+                       milliseconds(best.step_ms), format_bytes(best.peaks.reserved));
+  else
+    out << fmt::format("best{}: {} a step, {}; {} reserved: {}", limit_words(report), milliseconds(best.step_ms),
+                       gain_words(report), format_bytes(best.peaks.reserved),
+                       short_changes(changes(report, *result.best)));
+  out << (fits(best) == sim::Fits::surely ? "" : "; it may not fit") << (best.valid ? "" : "; not valid") << '\n';
+}
+
+/// How far from the bound it ended, and what is in the way.
+void print_bound(std::ostream& out, const TuneReport& report) {
+  const sim::TuneResult& result = report.result;
+  if (!result.best) return;
+  const SweepPoint& best = result.best->point;
+  if (result.bound_ms > 0) {
+    const std::pair<double, const char*> parts[] = {{best.floor.compute_ms, "the compute stream"},
+                                                    {best.floor.links_ms, "the collectives"},
+                                                    {best.floor.host_ms, "the host"}};
+    const auto& most = *std::max_element(std::begin(parts), std::end(parts));
+    out << fmt::format(
+        "bound: {}: nothing that was tried can take less, in whatever order; the best is {:.1f} % above it\n"
+        "of the best's {} {} alone takes {}\n",
+        milliseconds(result.bound_ms), 100 * (best.step_ms / result.bound_ms - 1), milliseconds(best.step_ms),
+        most.second, milliseconds(most.first));
+  }
+  if (!result.waits.headline.empty()) out << "why it is not faster: " << in_line(result.waits.headline) << '\n';
+}
+
+void print_counts(std::ostream& out, const TuneReport& report) {
+  const sim::TuneResult& result = report.result;
+  out << fmt::format("{} points of {} on {}{}", result.tried, in_line(report.name), in_line(report.machine),
+                     report.machine_assumed ? " (assumed)" : "");
+  if (result.out_of_memory > 0) out << fmt::format(", {} out of memory", result.out_of_memory);
+  if (result.doubted > 0) out << fmt::format(", {} less sure, which take no part", result.doubted);
+  std::size_t refused = 0;
+  for (const auto& [reason, points] : result.refused) refused += points;
+  if (refused > 0) out << fmt::format(", {} refused", refused);
+  if (result.pruned > 0) out << fmt::format("; {} left out by a bound", result.pruned);
+  switch (result.end) {
+    case sim::TuneEnd::nothing_helps:
+      out << "; no move from the best ones helps any more\n";
+      break;
+    case sim::TuneEnd::points:
+      out << "; ended by --points: more may be found\n";
+      break;
+    case sim::TuneEnd::time:
+      out << "; ended by --time-limit: another run may end elsewhere, --points repeats\n";
+      break;
+  }
+}
+
+std::string marks(const SweepPoint& point) {
+  std::vector<std::string> words;
+  if (point.step_num_alloc_retries > 0) words.emplace_back("allocation retries");
+  if (point.state == SweepPoint::State::out_of_memory) words.emplace_back("out of memory");
+  if (point.host_bound) words.emplace_back("host-bound");
+  if (point.state == SweepPoint::State::ran && fits(point) == sim::Fits::maybe) words.emplace_back("may not fit");
+  if (!point.valid) words.emplace_back("not valid");
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// The start, what simpler searches find, the best and the next ones, each against the start and the best.
+void print_points(std::ostream& out, const TuneReport& report) {
+  constexpr auto kRight = Table::Align::right;
+  const sim::TuneResult& result = report.result;
+  Table table(
+      {{""}, {"step", kRight}, {"to the best", kRight}, {"peak reserved", kRight}, {"to the best", kRight}, {""}});
+  std::vector<std::pair<std::string, const TunedPoint*>> rows{{"as asked for", &result.start}};
+  if (result.uniform) rows.emplace_back("best uniform", &*result.uniform);
+  if (result.greedy) rows.emplace_back("best depth", &*result.greedy);
+  if (result.best) rows.emplace_back("best", &*result.best);
+  for (std::size_t i = 0; i < result.next.size(); ++i)
+    rows.emplace_back(fmt::format("next {}", i + 1), &result.next[i]);
+  const SweepPoint* best = result.best ? &result.best->point : nullptr;
+  for (const auto& [title, row] : rows) {
+    const SweepPoint& point = row->point;
+    std::vector<std::string> cells{title};
+    const bool compared = best != nullptr && ran(*row);
+    cells.push_back(ran(*row) ? milliseconds(point.step_ms) : "-");
+    cells.push_back(compared ? fmt::format("{:+.1f} %", 100 * (point.step_ms / best->step_ms - 1)) : "");
+    cells.push_back(format_bytes_fixed(point.peaks.reserved));
+    cells.push_back(compared ? format_bytes_difference(static_cast<std::int64_t>(point.peaks.reserved) -
+                                                       static_cast<std::int64_t>(best->peaks.reserved))
+                             : "");
+    cells.push_back(marks(point));
+    table.row(cells);
+  }
+  out << '\n';
+  table.print(out);
+  for (const auto& [title, row] : rows) {
+    const std::string options = short_changes(changes(report, *row));
+    if (row == &result.start || options.empty()) continue;
+    out << title << ": " << options << '\n';
+  }
+}
+
+/// How the search came to the best, and what is against it.
+void print_reasons(std::ostream& out, const TuneReport& report) {
+  const sim::TuneResult& result = report.result;
+  if (!result.changes.empty()) out << "\nwithout one of the changes, the others as they are:\n";
+  for (const sim::ChangeWorth& one : result.changes)
+    out << fmt::format("  {}: {}\n", short_changes(one.setting),
+                       one.ms ? fmt::format("{:+.2f} ms", *one.ms) : std::string("it does not run, or does not fit"));
+  if (!result.changes.empty()) out << '\n';
+  if (result.best)
+    for (const std::string& why : result.best->point.not_valid) out << "not valid: " << in_line(why) << '\n';
+  if (result.fastest_doubted)
+    out << fmt::format("faster, but less sure: {} ({}): {}\n", short_changes(changes(report, *result.fastest_doubted)),
+                       milliseconds(result.fastest_doubted->point.step_ms),
+                       in_line(fmt::format("{}", fmt::join(result.fastest_doubted->point.not_valid, "; "))));
+  if (!result.refused.empty()) out << "\nrefused:\n";
+  for (const auto& [reason, points] : result.refused)
+    out << fmt::format("  {} {}: {}\n", points, points == 1 ? "point" : "points", in_line(reason));
+}
+
+Json point_json(const TuneReport& report, const TunedPoint& tuned) {
+  const SweepPoint& point = tuned.point;
+  const auto time = [&](double value) { return ran(tuned) && point.has_time ? Json(value) : Json(nullptr); };
+  Json json;
+  json["state"] = ran(tuned) ? "ran" : point.state == SweepPoint::State::out_of_memory ? "out_of_memory" : "deadlock";
+  json["changes"] = changes(report, tuned);
+  json["phrase"] = tuned.phrase;
+  json["command"] = plan_command(report, tuned);
+  json["step_ms"] = time(point.step_ms);
+  json["host_ms"] = time(point.host_ms);
+  json["exposed_communication_ms"] = time(point.exposed_communication_ms);
+  json["tokens_per_s_per_gpu"] = point.tokens_per_s_per_gpu > 0 ? Json(point.tokens_per_s_per_gpu) : Json(nullptr);
+  json["host_bound"] = point.host_bound;
+  json["floor_ms"] = {{"compute", time(point.floor.compute_ms)},
+                      {"links", time(point.floor.links_ms)},
+                      {"host", time(point.floor.host_ms)}};
+  json["peak_requested_bytes"] = point.peaks.requested;
+  json["peak_allocated_bytes"] = point.peaks.allocated;
+  json["peak_active_bytes"] = point.peaks.active;
+  json["peak_reserved_bytes"] = point.peaks.reserved;
+  json["num_alloc_retries"] = point.num_alloc_retries;
+  json["may_run_out_of_memory"] = point.may_run_out_of_memory;
+  json["valid"] = point.valid;
+  json["not_valid"] = point.not_valid;
+  json["warnings"] = point.warnings;
+  json["settings"] = Json::object();
+  for (const auto& [key, value] : setting_options(point.settings)) json["settings"][key] = Json::parse(value);
+  return json;
+}
+
+Json optional_json(const TuneReport& report, const std::optional<TunedPoint>& point) {
+  return point ? point_json(report, *point) : Json(nullptr);
+}
+
+Json searched_json(const sim::TuneResult& result) {
+  Json refused = Json::array();
+  for (const auto& [reason, points] : result.refused) refused.push_back({{"reason", reason}, {"points", points}});
+  constexpr std::string_view kEnds[] = {"nothing_helps", "points", "time"};
+  return {{"points", result.tried},        {"out_of_memory", result.out_of_memory},
+          {"less_sure", result.doubted},   {"pruned", result.pruned},
+          {"refused", std::move(refused)}, {"ended_by", kEnds[static_cast<std::size_t>(result.end)]}};
+}
+
+}  // namespace
+
+std::string plan_command(const TuneReport& report, const sim::TunedPoint& point) {
+  const bool is_best = report.result.best && point.point.settings == report.result.best->point.settings;
+  return plan_command(report.source, report.options, report.own, point.point.settings, is_best ? report.lists : "");
+}
+
+std::optional<Gain> gain_of(const sim::TuneResult& result) {
+  if (!result.best || !ran(result.start)) return std::nullopt;
+  const SweepPoint& start = result.start.point;
+  const SweepPoint& best = result.best->point;
+  const double within = std::max(start.difference, best.difference);
+  const double ms = start.step_ms - best.step_ms;
+  return Gain{ms, start.step_ms * within, 100 * ms / start.step_ms, 100 * within};
+}
+
+Json tune_json(const TuneReport& report) {
+  const sim::TuneResult& result = report.result;
+  Json json = json_result("tune");
+  json["source"] = report.source;
+  json["name"] = report.name;
+  json["machine"] = report.machine;
+  json["memory_limit_bytes"] = report.request.memory_limit ? Json(*report.request.memory_limit) : Json(nullptr);
+  json["headroom_bytes"] = report.request.headroom;
+  json["moves"] = Json::array();
+  for (const sim::MoveFamily family : kEnumValues<sim::MoveFamily>)
+    if (report.request.allowed.has(family)) json["moves"].push_back(foreshard::name(family));
+  json["start"] = point_json(report, result.start);
+  json["best"] = optional_json(report, result.best);
+  json["gain"] = nullptr;
+  if (const auto gain = gain_of(result))
+    json["gain"] = {{"ms", gain->ms},
+                    {"within_ms", gain->within_ms},
+                    {"percent", gain->percent},
+                    {"within_percent", gain->within_percent}};
+  json["changes"] = Json::array();
+  for (const sim::ChangeWorth& one : result.changes)
+    json["changes"].push_back({{"setting", one.setting}, {"ms", one.ms ? Json(*one.ms) : Json(nullptr)}});
+  json["bound_ms"] = result.bound_ms > 0 ? Json(result.bound_ms) : Json(nullptr);
+  json["why_not_faster"] = result.waits.headline;
+  json["uniform"] = optional_json(report, result.uniform);
+  json["depth"] = optional_json(report, result.greedy);
+  json["next"] = Json::array();
+  for (const TunedPoint& point : result.next) json["next"].push_back(point_json(report, point));
+  json["fastest_less_sure"] = optional_json(report, result.fastest_doubted);
+  json["searched"] = searched_json(result);
+  json["pytorch"] = nullptr;
+  if (result.best) json["pytorch"] = {{"environment", report.code.environment}, {"lines", report.code.lines}};
+  json["fabric"] = report.fabric.empty() ? Json(nullptr) : Json(report.fabric);
+  json["topology"] = topology_json(report.topology);
+  json["fingerprint"] = report.fingerprint.empty() ? Json(nullptr) : Json(report.fingerprint);
+  return json;
+}
+
+void print_tune(std::ostream& out, const TuneReport& report) {
+  print_answer(out, report);
+  print_bound(out, report);
+  print_counts(out, report);
+  print_points(out, report);
+  print_reasons(out, report);
+  if (report.result.best) {
+    out << "\nplan it:\n  " << in_line(plan_command(report, *report.result.best)) << '\n';
+    out << "\nin PyTorch:\n\n" << report.code.text();
+  }
+  if (!report.fingerprint.empty()) out << "\nfingerprint " << report.fingerprint << '\n';
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,271 @@
+// `foreshard tune SOURCE --memory-limit 75GiB`: searches for the fastest settings, and says how to set them.
+
+#include "sim/tune/tune.hpp"
+
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/options/fabric_option.hpp"
+#include "cli/options/option_set.hpp"
+#include "cli/options/options.hpp"
+#include "cli/options/setting_options.hpp"
+#include "cli/options/source_options.hpp"
+#include "cli/reports/fingerprint.hpp"
+#include "cli/reports/plan_command.hpp"
+#include "cli/reports/prediction_report.hpp"
+#include "cli/reports/store_run.hpp"
+#include "cli/reports/tune_report.hpp"
+#include "cli/terminal/freed_memory.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/base/digest.hpp"
+#include "core/base/suggest.hpp"
+#include "core/base/units.hpp"
+#include "core/settings/settings_table.hpp"
+#include "sim/parallel/for_each.hpp"
+#include "sim/sweep/wrapped_modules.hpp"
+#include "traces/workload_file/workload_file.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct TuneOptions {
+  SourceOptions source;
+  SettingOptions settings;
+  std::optional<Bytes> memory_limit;
+  std::optional<Bytes> headroom;
+  std::optional<Nanoseconds> time_limit;
+  std::uint32_t points = 0;
+  unsigned jobs = 0;
+  sim::MoveFamilies moves = sim::MoveFamilies::usual();
+  std::string lists;
+  std::string output;
+  std::string name;
+  bool force = false;
+  bool json = false;
+};
+
+/// "batch,reduce-dtype": lets a search change these, or not.
+Result<void> set_families(const std::string& text, bool on, sim::MoveFamilies& moves) {
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    const std::string word = text.substr(from, comma - from);
+    const auto family = parse_name<sim::MoveFamily>(word);
+    if (!family) {
+      const auto& names = EnumNames<sim::MoveFamily>::kNames;
+      const auto near = nearest(word, std::vector<std::string_view>(names.begin(), names.end()));
+      return fail(ErrorKind::usage, fmt::format("'{}' is nothing that a search changes", word), {},
+                  near ? "did you mean '" + *near + "'?" : fmt::format("one of {}", fmt::join(names, ", ")));
+    }
+    moves.set(*family, on);
+    from = comma + 1;
+  }
+  return {};
+}
+
+Result<void> check_outputs(const TuneOptions& options) {
+  if (!options.name.empty() && options.output.empty())
+    return fail(ErrorKind::usage, "--name names the run that -o writes", "--name", "leave it out, or give -o RUN");
+  for (const std::string& path : {options.lists, options.output})
+    if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
+  return {};
+}
+
+/// The best's run, as `plan -o` writes it.
+Result<void> store_best(const TuneOptions& options, const TuneReport& report, const sim::MachineProfile& machine,
+                        sim::WorkloadSource& workloads) {
+  const sim::SweepPoint& best = report.result.best->point;
+  const auto workload = workloads.at(best.settings);
+  FORESHARD_TRY(workload);
+  auto p = sim::predict(**workload, machine, {best.settings, report.request.memory_limit});
+  FORESHARD_TRY(p);
+  if (!options.name.empty()) p->run.info.name = options.name;
+  p->valid = p->run.info.valid = best.valid;
+  p->warnings = p->run.info.warnings = best.warnings;
+  Json json = prediction_json(options.source.source.text, {}, **workload, *p);
+  json["fabric"] = report.fabric.empty() ? Json(nullptr) : Json(report.fabric);
+  json["topology"] = topology_json(report.topology);
+  return store_run(json, **workload, options.output, options.force, p->run);
+}
+
+/// The best's prefetch lists as `--prefetch-lists` takes them; "{}" where it has none.
+std::string lists_of(const TuneReport& report) {
+  for (const auto& [key, value] : setting_options(report.result.best->point.settings))
+    if (key == "prefetch_lists") return value + '\n';
+  return "{}\n";
+}
+
+Result<std::string> fingerprint_of_search(const TuneOptions& options, const traces::Source& source,
+                                          sim::WorkloadSource& workloads, const TuneReport& report) {
+  const auto machine = machine_digest(machine_named(options.source.machine, source.machine));
+  FORESHARD_TRY(machine);
+  const auto workload = workloads.at(report.request.start);
+  FORESHARD_TRY(workload);
+  std::string question = "tune\n";
+  const sim::TuneRequest& request = report.request;
+  if (request.memory_limit) question += fmt::format("memory limit {}\n", *request.memory_limit);
+  if (request.headroom > 0) question += fmt::format("headroom {}\n", request.headroom);
+  if (request.points) question += fmt::format("points {}\n", *request.points);
+  for (const sim::MoveFamily family : kEnumValues<sim::MoveFamily>)
+    if (request.allowed.has(family)) question += fmt::format("{}\n", foreshard::name(family));
+  if (!report.fabric.empty()) question += fmt::format("fabric {}\n", report.fabric);
+  question += topology_question(report.topology);
+  return fingerprint({digest_of(traces::to_json(**workload)), request.start, *machine, question});
+}
+
+/// What is being searched, and in what.
+Result<TuneReport> ask(const TuneOptions& options, const traces::Source& source, const sim::MachineProfile& machine) {
+  TuneReport report;
+  const auto start = options.settings.apply(source.settings);
+  FORESHARD_TRY(start);
+  FORESHARD_TRY(check_fabric_is_used(options.source.fabric, start->nodes));
+  report.source = options.source.source.text;
+  report.options = source_words(options.source);
+  report.name = source.name;
+  report.machine = machine.name;
+  report.machine_assumed = machine_assumed(options.source, source);
+  report.fabric = fabric_of(options.source, source);
+  report.own = source.settings;
+  report.lists = options.lists;
+  sim::TuneRequest& request = report.request;
+  request.start = *start;
+  request.memory_limit = memory_limit_of(options.memory_limit, source.memory_capacity, options.source.machine, machine);
+  if (options.memory_limit)
+    report.options += fmt::format("{}--memory-limit {}", report.options.empty() ? "" : " ", *options.memory_limit);
+  request.headroom = options.headroom.value_or(0);
+  request.allowed = options.moves;
+  if (options.points > 0) request.points = options.points;
+  request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
+  return report;
+}
+
+/// What the source itself makes less certain is said of every point.
+void add_source_warnings(const traces::Source& source, sim::TuneResult& result) {
+  const auto add = [&](sim::TunedPoint& tuned) {
+    sim::SweepPoint& point = tuned.point;
+    point.valid &= source.warnings.empty();
+    point.not_valid.insert(point.not_valid.begin(), source.warnings.begin(), source.warnings.end());
+    point.warnings.insert(point.warnings.begin(), source.warnings.begin(), source.warnings.end());
+  };
+  add(result.start);
+  for (auto* one : {&result.best, &result.uniform, &result.greedy, &result.fastest_doubted})
+    if (*one) add(**one);
+  for (sim::TunedPoint& one : result.next) add(one);
+}
+
+Result<void> search(const TuneOptions& options, sim::WorkloadSource& workloads, const sim::MachineProfile& machine,
+                    Console& console, TuneReport& report) {
+  keep_freed_memory();
+  Progress progress(console, "points tried");
+  const auto begin = Clock::now();
+  if (options.time_limit)
+    report.request.is_over = [&] {
+      return Clock::now() - begin >= std::chrono::nanoseconds(options.time_limit->count);
+    };
+  report.request.on_progress = [&](const sim::TuneProgress& now) { progress.at(now.tried, 0); };
+  auto result = sim::tune(workloads, machine, report.request);
+  report.request.is_over = {};
+  report.request.on_progress = {};
+  FORESHARD_TRY(result);
+  report.result = std::move(*result);
+  if (report.result.best) {
+    const Settings& settings = report.result.best->point.settings;
+    report.code = python_lines(settings, sim::wrapped_modules(workloads, settings));
+  }
+  return {};
+}
+
+void warn(Console& console, const TuneReport& report) {
+  std::set<std::string> said;
+  const sim::SweepPoint& point = (report.result.best ? *report.result.best : report.result.start).point;
+  for (const std::string& warning : point.warnings)
+    if (said.insert(warning).second) console.warn((report.result.best ? "the best: " : "as asked for: ") + warning);
+}
+
+Result<void> write_outputs(const TuneOptions& options, const TuneReport& report, const sim::MachineProfile& machine,
+                           sim::WorkloadSource& workloads) {
+  if (!report.result.best) return {};
+  if (!options.lists.empty()) FORESHARD_TRY(write_text(options.lists, lists_of(report), options.force));
+  if (!options.output.empty()) FORESHARD_TRY(store_best(options, report, machine, workloads));
+  return {};
+}
+
+Result<int> tune(TuneOptions& options, Console& console) {
+  FORESHARD_TRY(check_outputs(options));
+  const auto source = read_source(options.source, console);
+  FORESHARD_TRY(source);
+  for (const std::string& note : source->notes) console.note(note);
+  Topology topology;
+  const auto machine = machine_for(options.source, *source, topology, console);
+  FORESHARD_TRY(machine);
+  const auto workloads = traces::workloads_of(*source, *machine);
+  auto report = ask(options, *source, *machine);
+  FORESHARD_TRY(report);
+  report->topology = std::move(topology);
+  for (const std::string& doubt : report->topology.doubts) console.warn(doubt);
+  FORESHARD_TRY(search(options, *workloads, *machine, console, *report));
+  add_source_warnings(*source, report->result);
+  if (report->result.end != sim::TuneEnd::time) {
+    auto known = fingerprint_of_search(options, *source, *workloads, *report);
+    FORESHARD_TRY(known);
+    report->fingerprint = std::move(*known);
+  }
+  warn(console, *report);
+  if (options.json)
+    print_json(console.out, tune_json(*report));
+  else
+    print_tune(console.out, *report);
+  console.out.flush();
+  FORESHARD_TRY(write_outputs(options, *report, *machine, *workloads));
+  if (report->result.best) return static_cast<int>(kDone);
+  console.error("no setting that was tried fits\n  hint: `plan` of the same options says what would, as more ranks do");
+  return static_cast<int>(ErrorKind::out_of_memory);
+}
+
+}  // namespace
+
+Action add_tune(OptionSet& set) {
+  auto options = std::make_shared<TuneOptions>();
+  options->source.add_to(set);
+  options->source.add_lowering_to(set);
+  add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
+                    "what the caching allocator may take; default: a stored plan's, else the machine's")
+      .type_name("SIZE");
+  add_parsed<Bytes>(set, "--headroom", options->headroom, &parse_bytes,
+                    "how much of that the peak of reserved memory leaves free; default: 0")
+      .type_name("SIZE");
+  add_parsed<Nanoseconds>(set, "--time-limit", options->time_limit, &parse_time,
+                          "end the search after that time, with the best so far; default: none")
+      .type_name("TIME");
+  set.add_option("--points", options->points, "end it after so many points, which any machine repeats; default: none")
+      .type_name("N")
+      .range(1U, 1'000'000U);
+  set.add_option("--jobs", options->jobs, "threads; default: every core").type_name("N").range(1U, 1024U);
+  TuneOptions& to = *options;
+  set.add_text(
+         "--allow", [&to](const std::string& text) { return set_families(text, true, to.moves); },
+         "what else may be changed: reduce-dtype, optimizer, cuda-graph, batch (against accumulation), release, "
+         "alloc-conf")
+      .type_name("NAME,…");
+  set.add_text(
+         "--keep", [&to](const std::string& text) { return set_families(text, false, to.moves); },
+         "what stays as it is, of: prefetch, reshard, transport, units, reduce-scatter, mesh, post-optimizer-event, "
+         "checkpoint, offload")
+      .type_name("NAME,…");
+  set.add_option("--lists", options->lists, "write the best's prefetch lists, for --prefetch-lists")
+      .type_name("FILE")
+      .writes();
+  set.add_option("-o,--output", options->output, "write the best's simulated run to a store").type_name("RUN").writes();
+  set.add_option("--name", options->name, "name of that run").type_name("NAME");
+  set.add_flag("--force", options->force, "write over existing files");
+  set.add_flag("--json", options->json, "as JSON");
+  options->settings.add_to(set);
+  return [options](Console& console) { return tune(*options, console); };
+}
+
+}  // namespace foreshard::cli
