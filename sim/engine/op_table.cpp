@@ -44,7 +44,7 @@ std::uint32_t OpTable::index_of(const RunningOp& running_op) {
   return index;
 }
 
-OpId OpTable::submit(const EngineOp& op) {
+OpId OpTable::submit(const EngineOp& op, std::uint32_t known_running_op) {
   FORESHARD_CHECK(op.work.count >= 0 && op.work <= kLongestOp, "an op of more than an hour");
   const std::uint32_t id = static_cast<std::uint32_t>(ops_.size());
   Stream& stream = streams_[op.stream.value];
@@ -63,7 +63,7 @@ OpId OpTable::submit(const EngineOp& op) {
     out.communicator_place = static_cast<std::uint32_t>(communicator.size());
     communicator.push_back(id);
   }
-  out.running_op = index_of(op.running_op);
+  out.running_op = known_running_op == kNoRunningOp ? index_of(op.running_op) : known_running_op;
   const RunningOp& running_op = running_ops_[out.running_op];
   out.side = running_op.role == RunningOp::Role::side_kernel;
   out.persistent = running_op.role == RunningOp::Role::main_kernel && running_op.kernel.persistent;

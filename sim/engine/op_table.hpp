@@ -27,6 +27,9 @@ struct EngineOp {
   bool of_graph = false;        ///< a node of a CUDA graph: graph_gap to the next, and no launch queue to wait for
 };
 
+/// A place in OpTable::running_ops() that is not known.
+inline constexpr std::uint32_t kNoRunningOp = UINT32_MAX;
+
 class OpTable {
  public:
   struct Range {
@@ -54,7 +57,9 @@ class OpTable {
 
   StreamId add_stream();
   CommunicatorId add_communicator();
-  OpId submit(const EngineOp& op);
+  /// `running_op`: the place of the op's in running_ops(), as an equal one's Op::running_op has it; where it is not
+  /// known it is looked up.
+  OpId submit(const EngineOp& op, std::uint32_t running_op = kNoRunningOp);
   /// An event at the stream's end: complete once all that the stream holds or waits for now has ended.
   EventId record(StreamId stream);
   void wait(StreamId stream, EventId event);

@@ -67,7 +67,7 @@ CommunicatorId SimDevice::create_communicator(const CommunicatorOptions& options
   return table_.add_communicator();
 }
 
-OpId SimDevice::submit(EngineOp op, std::uint32_t same_as) {
+OpId SimDevice::submit(EngineOp op, std::uint32_t same_as, std::uint32_t* running_op) {
   if (in_graph_) {
     host_work(machine_.latencies.graph_node);
     op.of_graph = true;
@@ -75,9 +75,17 @@ OpId SimDevice::submit(EngineOp op, std::uint32_t same_as) {
   }
   if (!op.of_graph) wait_for_room(op.stream);
   if (options_.log != nullptr) options_.log->submit(op, same_as);
-  const OpId id = table_.submit(op);
+  const OpId id = table_.submit(op, running_op != nullptr ? *running_op : kNoRunningOp);
+  if (running_op != nullptr) *running_op = table_.op(id).running_op;
   engine_.issue(host_now_);
+  host_worked_at_.push_back(host_worked_);
   return id;
+}
+
+std::uint32_t& SimDevice::running_op_of(std::uint32_t price, StreamId stream) {
+  const std::size_t place = 2 * std::size_t{price} + (stream == kComputeStream ? 0 : 1);
+  if (place >= running_ops_.size()) running_ops_.resize(place + 2, kNoRunningOp);
+  return running_ops_[place];
 }
 
 OpId SimDevice::launch_cost(StreamId stream, const KernelWork& work) {
@@ -86,7 +94,7 @@ OpId SimDevice::launch_cost(StreamId stream, const KernelWork& work) {
     const KernelPrices::Priced& price = prices_.of(work);
     op.work = price.time;
     op.running_op = kernel_running_op(stream, price.kernel_class, price.demand);
-    return submit(op, price.index);
+    return submit(op, price.index, &running_op_of(price.index, stream));
   }
   op.work = std::min(work.work, kLongestOp);
   op.running_op = kernel_running_op(stream, work.kernel_class, kernel_demand(machine_, work));
@@ -228,6 +236,7 @@ void SimDevice::host_work(Nanoseconds length) {
 
 std::vector<Nanoseconds> SimDevice::replay(const DeviceLog& log) {
   std::vector<Nanoseconds> times;
+  std::vector<std::uint32_t> running_ops(log.ops().size(), kNoRunningOp);
   for (const DeviceLog::Call& call : log.calls()) {
     const EventId event{static_cast<std::uint32_t>(call.b)};
     switch (call.kind) {
@@ -238,7 +247,7 @@ std::vector<Nanoseconds> SimDevice::replay(const DeviceLog& log) {
         create_communicator(log.communicators()[call.a]);
         break;
       case DeviceLog::Kind::submit:
-        submit(log.ops()[call.a]);
+        submit(log.ops()[call.a], DeviceLog::kOnce, &running_ops[call.a]);
         break;
       case DeviceLog::Kind::record:
         static_cast<void>(record_event(StreamId{call.a}));
@@ -261,6 +270,20 @@ std::vector<Nanoseconds> SimDevice::replay(const DeviceLog& log) {
     }
   }
   return times;
+}
+
+IssuedWork SimDevice::issued_between(OpId after, OpId until) const {
+  std::int64_t compute = 0;
+  std::vector<std::int64_t> links(table_.communicators());
+  for (std::uint32_t id = after.value + 1; id <= until.value; ++id) {
+    const OpTable::Op& op = table_.ops()[id];
+    if (op.communicator.valid())
+      links[op.communicator.value] += op.work >> kWorkShift;
+    else if (op.stream == kComputeStream)
+      compute += op.work >> kWorkShift;
+  }
+  const auto most = std::max_element(links.begin(), links.end());
+  return {{compute}, {most == links.end() ? 0 : *most}, host_worked_at_[until.value] - host_worked_at_[after.value]};
 }
 
 void SimDevice::report_deadlock() {

@@ -57,6 +57,13 @@ struct CollectiveRan {
   FirstUse first_use;         ///< what it costs once, which no steady step pays
 };
 
+/// What was issued in a stretch of the host's calls, each op as long as it is alone.
+struct IssuedWork {
+  Nanoseconds compute;  ///< of the compute stream
+  Nanoseconds links;    ///< of the collectives of the communicator that has most
+  Nanoseconds host;     ///< the host's own, waits for the device left out
+};
+
 class SimDevice final : public Device {
  public:
   /// Both references must outlive the device.
@@ -100,6 +107,8 @@ class SimDevice final : public Device {
   [[nodiscard]] const std::vector<CollectiveRan>& collectives_ran() const { return collectives_ran_; }
   /// Host work so far, waits for the device left out.
   [[nodiscard]] Nanoseconds host_worked() const { return host_worked_; }
+  /// Of the ops behind `after`, up to `until`; of the host between their issues.
+  [[nodiscard]] IssuedWork issued_between(OpId after, OpId until) const;
   /// How long the host was blocked by full launch queues so far.
   [[nodiscard]] Nanoseconds host_blocked() const { return host_blocked_; }
   [[nodiscard]] const std::string& stream_name(StreamId stream) const { return stream_names_[stream.value]; }
@@ -119,7 +128,10 @@ class SimDevice final : public Device {
     if (options_.log != nullptr) options_.log->call(kind, a, b);
   }
   /// Submits at the host's time, which is that after waiting for room. `same_as` as DeviceLog's.
-  OpId submit(EngineOp op, std::uint32_t same_as = DeviceLog::kOnce);
+  /// `running_op`: what equal ops share with OpTable::submit(), filled in by the first of them.
+  OpId submit(EngineOp op, std::uint32_t same_as = DeviceLog::kOnce, std::uint32_t* running_op = nullptr);
+  /// Of a kernel of this price on that stream.
+  std::uint32_t& running_op_of(std::uint32_t price, StreamId stream);
   OpId launch_cost(StreamId stream, const KernelWork& work);
   const PricedCollective& priced(const CollectiveRequest& request);
   void remember(const CollectiveRequest& request, const CollectivePrice& cost, const std::string& communicator);
@@ -136,10 +148,12 @@ class SimDevice final : public Device {
   OpTable table_;
   Engine engine_;
   KernelPrices prices_;
+  std::vector<std::uint32_t> running_ops_;  // by price, of the compute stream and of others
   std::map<CollectiveRequest, PricedCollective> collective_prices_;
   Nanoseconds first_collective_wait_;  ///< of the options; none once it was waited for
   Nanoseconds host_now_;
   Nanoseconds host_worked_;
+  std::vector<Nanoseconds> host_worked_at_;  // by op, when it was issued
   Nanoseconds host_blocked_;
   bool in_graph_ = false;
   std::vector<std::string> stream_names_;
