@@ -20,6 +20,7 @@
 #include "core/step/step_backend.hpp"
 #include "core/step/step_lowering.hpp"
 #include "core/step/step_memory.hpp"
+#include "core/step/step_repeat.hpp"
 #include "core/step/step_streams.hpp"
 #include "core/workload/workload_names.hpp"
 
@@ -62,6 +63,8 @@ class StepRunner {
   void run_collective(const Op& op);
   void run_wait(const Op& op);
   void run_step(StepOutcome& outcome);
+  /// Whether the last step would repeat the one before. Called as either begins.
+  [[nodiscard]] bool repeats();
   [[nodiscard]] Bytes bytes_of(const AllocationSize& size) const;
   /// Behind the passes of a captured step: their gradients are the graph's.
   [[nodiscard]] bool keeps_gradients() const {
@@ -97,6 +100,9 @@ class StepRunner {
   std::size_t op_ = 0;                                              // … its op
   std::map<const Program*, std::vector<AllocationName>> names_of_;  // of a run that is recorded; lookup only
   const std::vector<AllocationName>* names_ = nullptr;              // of the program that runs
+  std::vector<SnapshotSegment> before_;  // as the last step but one began, where that is compared
+  std::optional<EventId> enough_;        // of a step that repeats the one before: that one's end, and then …
+  bool has_enough_ = false;              // … nothing more is issued
 };
 
 Bytes StepRunner::bytes_of(const AllocationSize& size) const {
@@ -246,7 +252,14 @@ void StepRunner::run_op(const Op& op) {
 }
 
 void StepRunner::run_ops(std::size_t begin, std::size_t end) {
-  for (op_ = begin; op_ < end; ++op_) run_op(program_->ops[op_]);
+  for (op_ = begin; op_ < end; ++op_) {
+    // At hooks: asked of every op it would cost more than it saves.
+    if (enough_ && program_->ops[op_].kind == OpKind::hook && device_.event_complete(*enough_)) {
+      has_enough_ = true;
+      return;
+    }
+    run_op(program_->ops[op_]);
+  }
 }
 
 void StepRunner::replay() {
@@ -335,6 +348,7 @@ std::string StepRunner::where() const {
 
 void StepRunner::run_step(StepOutcome& outcome) {
   StepOutcome::Step step;
+  if (repeats()) enough_ = device_.record_event(kComputeStream);
   memory_.reset_peaks();
   step.host_begin = device_.host_now();
   run_program(memory_.program_of(step_));
@@ -342,9 +356,22 @@ void StepRunner::run_step(StepOutcome& outcome) {
   step.last_compute_op = emitter_.last_compute_op();
   step.peaks = memory_.peaks();
   step.num_alloc_retries = memory_.statistics().num_alloc_retries;
+  if (has_enough_) {  // the rest is as in the step before
+    const StepOutcome::Step& before = outcome.steps.back();
+    step.peaks = before.peaks;
+    step.num_alloc_retries = 2 * before.num_alloc_retries - outcome.steps[outcome.steps.size() - 2].num_alloc_retries;
+  }
   outcome.steps.push_back(step);
   recorder_.step(step_, step.host_begin, step.host_end, step.peaks, memory_.statistics());
   if (step_ < request_.synchronized) device_.synchronize();
+}
+
+bool StepRunner::repeats() {
+  constexpr std::int32_t kFirst = 2;  // earlier ones begin what later ones find
+  if (!request_.until_repeated || settings_.cuda_graph || request_.steps < kFirst + 2) return false;
+  if (step_ == request_.steps - 2) before_ = memory_.snapshot();
+  return step_ == request_.steps - 1 && &memory_.program_of(step_) == &memory_.program_of(step_ - 1) &&
+         begins_alike(memory_.snapshot(), before_);
 }
 
 StepOutcome StepRunner::run() {
@@ -370,7 +397,7 @@ StepOutcome StepRunner::run() {
   outcome.graph_pool = memory_.graph_pool();
   outcome.memory.segments = memory_.take_segments();
   outcome.sections_missing = lowering_->sections_missing();
-  recorder_.finish(memory_.snapshot());
+  if (request_.record) recorder_.finish(memory_.snapshot());
   return outcome;
 }
 

@@ -26,6 +26,10 @@ struct StepRequest {
   bool ops_alone = false;  ///< then: with device ops, streams and steps alone, which times are found in
   bool warm = false;       ///< step 0 already runs a steady program: no first-step allocations, no first-step delays
   std::int32_t synchronized = 0;  ///< first steps that end in a cudaDeviceSynchronize; programs that warm up: 1
+  /// The last step ends once the device is past the one before, where it would repeat that one (step_repeat.hpp): its
+  /// peaks are taken from there. For a device in virtual time whose times alone are wanted, and only where no memory
+  /// waits for events (record_stream).
+  bool until_repeated = false;
   /// Freed blocks come back when they did in the recording (Workload::returns), whatever the device's events say.
   /// For a device in virtual time at the captured settings alone: on a real one the block may be in use.
   bool repeat_returns = false;
