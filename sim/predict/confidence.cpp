@@ -215,6 +215,7 @@ void judge_steps(const Workload& workload, Prediction& p) {
 
 void judge_prices(const Workload& adapted, const Simulation& simulation, Prediction& p) {
   for (const std::string& caveat : simulation.caveats) estimate(caveat, p);
+  p.not_measured = simulation.caveats.size();
   if (simulation.outcome.sections_missing > 0 && adapted.has_timing)
     estimate(
         fmt::format("{} FSDP sections have no captured cost and count as free", simulation.outcome.sections_missing),

@@ -54,10 +54,6 @@ Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
   }
   if (!real->outcome.steps.empty())
     result.host_ms = real->host_worked.ms() / static_cast<double>(real->outcome.steps.size());
-  if (workload.cycle == 1 && !real->outcome.steps.empty()) {
-    result.floor = step_floor(log, real->outcome.steps.size());
-    result.floor.host_ms = result.host_ms;
-  }
   const PredictionSpec& spec = machine.prediction;
   result.host_bound =
       result.step_ms > spec.step_excess * result.gpu_step_ms || result.host_ms > spec.host_share * result.gpu_step_ms;

@@ -4,7 +4,6 @@
 #include "core/base/error.hpp"
 #include "core/workload/workload.hpp"
 #include "sim/machine/profile.hpp"
-#include "sim/predict/step_floor.hpp"
 
 namespace foreshard::sim {
 
@@ -15,7 +14,6 @@ struct HostBound {
   double gpu_step_ms = 0;  ///< with a host that costs nothing
   double host_ms = 0;      ///< host work of one step, waits for the device left out
   bool host_bound = false;
-  StepFloor floor;  ///< of a workload whose steps are equal; else not known
 };
 
 /// Host-bound: the step exceeds one with a free host by the profile's /prediction/step_excess, or host work exceeds

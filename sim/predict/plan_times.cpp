@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 
 #include "core/run/stretch.hpp"
 #include "sim/predict/busy_time.hpp"
@@ -12,6 +13,16 @@
 namespace foreshard::sim {
 namespace {
 
+void judge_anchor(const PredictionSpec& spec, Prediction& p) {
+  if (std::abs(p.host_scale.anchor - 1) > spec.anchor_range)
+    estimate(
+        fmt::format("the recorded settings simulate {:.0f} % away from what was measured there, and the plan takes "
+                    "that for compute: the machine differs from the profile, or another rank holds this one up "
+                    "(`explain --time`, and `import` of every rank, tell)",
+                    (p.host_scale.anchor - 1) * 100),
+        p);
+}
+
 void warn(const PredictionSpec& spec, bool modelled, bool may_capture, Prediction& p) {
   if (p.host_bound)
     p.warnings.push_back(fmt::format(
@@ -20,13 +31,7 @@ void warn(const PredictionSpec& spec, bool modelled, bool may_capture, Predictio
                                   : "hardly faster than the GPU works: either may set "
                                     "the step",
         p.host_ms, p.gpu_step_ms, may_capture ? "; --cuda-graph 3 takes it out of forward and backward" : ""));
-  if (std::abs(p.host_scale.anchor - 1) > spec.anchor_range)
-    estimate(
-        fmt::format("the recorded settings simulate {:.0f} % away from what was measured there, and the plan takes "
-                    "that for compute: the machine differs from the profile, or another rank holds this one up "
-                    "(`explain --time`, and `import` of every rank, tell)",
-                    (p.host_scale.anchor - 1) * 100),
-        p);
+  judge_anchor(spec, p);
   if (p.keeps_up >= 0)
     p.warnings.push_back(
         fmt::format("rank {0} was late in the recording, whose steps took {1:.1f} ms: this is a step in which it keeps "
@@ -51,24 +56,43 @@ void judge_retries(const Simulation& simulation, Prediction& p) {
       p);
 }
 
+/// The steady step, or cycle, on the compute stream.
+struct Span {
+  Nanoseconds begin;
+  Nanoseconds end;
+};
+
+/// Sets the step; where it is.
+std::optional<Span> set_step(const Simulation& simulation, double anchor, Prediction& p) {
+  p.has_time = true;
+  p.cycle = simulation.cycle;
+  const StepFloor& floor = simulation.floor;
+  if (p.ranks.empty()) p.floor = {floor.compute_ms * anchor, floor.links_ms * anchor, floor.host_ms * anchor};
+  if (simulation.steady == 0) return std::nullopt;
+  const Span span{simulation.steady_begin().scaled(anchor), simulation.step_end[simulation.steady].scaled(anchor)};
+  p.step_ms = (span.end - span.begin).ms() * (1 / static_cast<double>(p.cycle));
+  return span;
+}
+
 }  // namespace
+
+void add_step(const PredictionSpec& spec, const Simulation& simulation, double anchor, Prediction& p) {
+  judge_anchor(spec, p);
+  static_cast<void>(set_step(simulation, anchor, p));
+  judge_retries(simulation, p);
+}
 
 void add_times(const PredictionSpec& spec, const Workload& workload, const Settings& settings,
                const Simulation& simulation, const HostBound& bound, Prediction& p) {
-  p.has_time = true;
   p.host_bound = bound.host_bound;
   p.host_ms = bound.host_ms;
   const double k = p.host_bound ? 1.0 : p.host_scale.anchor;
   stretch(p.run, k);
   p.gpu_step_ms = bound.gpu_step_ms * k;
-  p.floor = {bound.floor.compute_ms * k, bound.floor.links_ms * k, bound.floor.host_ms * k};
-  p.cycle = simulation.cycle;
-  if (const std::size_t step = simulation.steady; step > 0) {
-    const Nanoseconds begin = simulation.steady_begin().scaled(k);
-    const Nanoseconds end = simulation.step_end[step].scaled(k);
+  if (const auto span = set_step(simulation, k, p)) {
+    const auto [begin, end] = *span;
     const BusyTime busy = busy_time(p.run, begin, end);
     const double share = 1 / static_cast<double>(p.cycle);
-    p.step_ms = (end - begin).ms() * share;
     p.compute_ms = busy.compute.ms() * share;
     p.communication_ms = busy.communication.ms() * share;
     p.exposed_communication_ms = busy.exposed_communication.ms() * share;

@@ -11,6 +11,9 @@
 
 namespace foreshard::sim {
 
+/// The step's time alone, that of `simulation`'s steady step times `anchor`, with what makes it doubtful.
+void add_step(const PredictionSpec& spec, const Simulation& simulation, double anchor, Prediction& p);
+
 /// Fills `p`'s times, in milliseconds, from the steady step of `simulation`
 /// (core/run/steady_step.hpp), and says what makes them doubtful. `p` has its run and its host scale; the run is
 /// stretched by the anchor, so that its own times are those of `p`.

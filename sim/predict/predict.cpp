@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/adapt/adapt.hpp"
+#include "core/allocator/config.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
@@ -33,7 +34,7 @@ SimulationRequest simulation_of(const Workload& workload, const PredictRequest& 
   SimulationRequest out;
   out.steps.steps = request.steps + steps_before_replay(request.settings);
   out.steps.synchronized = 1;
-  out.steps.record = !request.memory_only;
+  out.steps.record = !request.memory_only && !request.step_alone;
   out.steps.ops_alone = request.ops_alone;
   out.follow_recording = request.follow_recording;
   out.options.host_scale = host_scale.factor;
@@ -134,6 +135,12 @@ struct AdaptedRanks {
   std::map<const Workload*, Workload> workloads;
 };
 
+/// Whether blocks differ in how often they were passed over (garbage collection), which a snapshot does not show.
+bool ages_blocks(const Settings& settings) {
+  const auto config = parse_alloc_conf(settings.alloc_conf, settings.pytorch);
+  return !config || config->garbage_collection_threshold > 0;
+}
+
 /// As simulate(), with the ranks that differ: the simulation is rank 0's.
 Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
                                   const SimulationRequest& simulation_request, AdaptedRanks& others, Prediction& p) {
@@ -144,7 +151,10 @@ Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest&
       FORESHARD_TRY(met);
       if (*met) return std::move(**met);
     }
-    auto alone = simulate(adapted, request.settings, machine, simulation_request, p.run);
+    SimulationRequest once = simulation_request;
+    once.steps.until_repeated =
+        request.step_alone && !ages_blocks(request.settings) && !records_streams(adapted, request.settings);
+    auto alone = simulate(adapted, request.settings, machine, once, p.run);
     FORESHARD_TRY(alone);
     return RankSimulation{std::move(*alone), {}, false, {}, {}, {}, {}, {}};
   }
@@ -247,6 +257,18 @@ Result<void> check_fabric(const Settings& settings, const Network& network) {
               "network/group_nodes", "larger groups, or a fat tree");
 }
 
+/// PredictRequest::step_alone.
+Result<void> add_step_alone(const Workload& workload, const Workload& adapted, const MachineProfile& machine,
+                            const PredictRequest& request, const Simulation& simulation, Prediction& p) {
+  if (follows_host_bound(workload, p.host_scale)) {
+    const auto bound = host_bound(adapted, request.settings, machine, p.host_scale.factor);
+    FORESHARD_TRY(bound);
+    p.host_bound = bound->host_bound;
+  }
+  add_step(machine.prediction, simulation, p.host_bound ? 1 : p.host_scale.anchor, p);
+  return {};
+}
+
 }  // namespace
 
 bool records_streams(const Workload& workload, const Settings& settings) {
@@ -255,6 +277,10 @@ bool records_streams(const Workload& workload, const Settings& settings) {
   const auto waits = [](const Op& op) { return op.kind == OpKind::free && op.user_stream != 0; };
   return std::any_of(workload.steps.begin(), workload.steps.end(),
                      [&](const Program& step) { return std::any_of(step.ops.begin(), step.ops.end(), waits); });
+}
+
+bool follows_host_bound(const Workload& workload, const HostScale& scale) {
+  return scale.anchor != 1 || host_confidence(workload) == HostConfidence::assumed;
 }
 
 bool from_model(const Workload& workload) {
@@ -304,6 +330,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   PredictRequest request = wanted;
   request.settings = carried_out(workload.lowering, wanted.settings);
   FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
+  request.step_alone &= request.differences.empty();
   FORESHARD_TRY(check_fabric(request.settings, machine.network));
   FORESHARD_TRY(check_capturable(workload, request.settings));
   if (!workload.recorded.empty()) request.steps = static_cast<std::int32_t>(workload.recorded.size());
@@ -334,7 +361,9 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.collectives_ran = simulation.collectives_ran;
   add_memory(w, request, simulation, p);
   FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, p));
-  if (w.has_timing && !adapted->untimed && !p.out_of_memory && !p.deadlock && !request.memory_only) {
+  const bool timed = w.has_timing && !adapted->untimed && !p.out_of_memory && !p.deadlock && !request.memory_only;
+  if (timed && request.step_alone) FORESHARD_TRY(add_step_alone(workload, w, machine, request, simulation, p));
+  if (timed && !request.step_alone) {
     const HostRange host = host_range(machine.prediction, workload, p);
     auto bound = host_bound(w, request.settings, machine, p.host_scale.factor, host.range);
     FORESHARD_TRY(bound);

@@ -65,6 +65,10 @@ struct PredictRequest {
   Differences differences = {};
   /// Peaks, retries and whether it fits, alone: no times, and no Run but its settings.
   bool memory_only = false;
+  /// Of many plans that are only ranked: the step, peaks, retries, whether it fits and what is against it (not_valid),
+  /// as without this; of all else only what costs no further simulation. The host's part is looked into where step or
+  /// validity follow it (follows_host_bound()). Nothing without `differences` alone.
+  bool step_alone = false;
   /// Of a recording at its own settings: what it told of this one process (older segments, when blocks came back) is
   /// followed. Without it the plan is made as that of any other settings, to be compared with one.
   bool follow_recording = true;
@@ -98,7 +102,7 @@ struct Prediction {
   [[nodiscard]] BoundBy bound_by() const {
     return host_bound ? BoundBy::host : communication_ms > compute_ms ? BoundBy::links : BoundBy::gpu;
   }
-  StepFloor floor;  ///< of the step, anchored as it is; of ranks that differ and of unequal steps not known
+  StepFloor floor;  ///< of the step, anchored as it is; of ranks that differ not known
   HostConfidence host = HostConfidence::recorded;
   Interval interval;      ///< nine of ten measured steps lie in it
   double difference = 0;  ///< relative: a plan of the same source that differs by less may as well be the faster one
@@ -140,6 +144,7 @@ struct Prediction {
   HostScale host_scale;
   bool valid = true;
   std::vector<std::string> not_valid;  ///< why not: those of the warnings that say so
+  std::size_t not_measured = 0;        ///< of those: prices of collectives that no measurement stands behind
   /// Of those: what the wanted settings change and the recording did not time (AdaptedWorkload), so that the step is
   /// without it.
   std::vector<std::string> time_unknown;
@@ -175,6 +180,10 @@ struct Prediction {
 /// Whether the workload was made from a model: its kernels say what they compute and the machine prices them. Nothing
 /// was recorded, so nothing is calibrated or anchored.
 [[nodiscard]] bool from_model(const Workload& workload);
+
+/// Whether the step of a plan, or whether it is valid, differs between host-bound and not: where it is anchored, and
+/// where the host is another program's.
+[[nodiscard]] bool follows_host_bound(const Workload& workload, const HostScale& scale);
 
 /// Fails (usage) where `limit` holds no segment, or is more than the machine gives the caching allocator.
 [[nodiscard]] Result<void> check_memory_limit(std::optional<Bytes> limit, const MachineProfile& machine);

@@ -18,6 +18,18 @@ std::vector<Nanoseconds> ends_of_steps(const StepOutcome& outcome, const SimDevi
   return ends;
 }
 
+/// From the last op of the compute stream in the step before to the last one in the steady step: one period of all.
+StepFloor floor_of(const Simulation& simulation, const SimDevice& device) {
+  const auto& steps = simulation.outcome.steps;
+  if (simulation.steady < simulation.cycle || simulation.steady >= steps.size()) return {};
+  const auto& begin = steps[simulation.steady - simulation.cycle].last_compute_op;
+  const auto& end = steps[simulation.steady].last_compute_op;
+  if (!begin || !end) return {};
+  const IssuedWork work = device.issued_between(*begin, *end);
+  const auto each = [&](Nanoseconds time) { return time.ms() / static_cast<double>(simulation.cycle); };
+  return {each(work.compute), each(work.links), each(work.host)};
+}
+
 }  // namespace
 
 Result<Simulation> simulate(const Workload& workload, const Settings& settings, const MachineProfile& machine,
@@ -42,6 +54,7 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   result.steady = steady_step(count);
   result.cycle = std::min<std::size_t>(workload.cycle, std::max<std::size_t>(count, 2) - 1);
   if (result.cycle > result.steady && count > 0) result.steady = count - 1;
+  result.floor = floor_of(result, device);
   result.synchronized = request.steps.synchronized == 1;
   return result;
 }

@@ -11,6 +11,7 @@
 #include "sim/engine/deadlock.hpp"
 #include "sim/engine/sim_device.hpp"
 #include "sim/machine/profile.hpp"
+#include "sim/predict/step_floor.hpp"
 
 namespace foreshard::sim {
 
@@ -48,6 +49,8 @@ struct Simulation {
   /// last step.
   std::size_t steady = 0;
   std::size_t cycle = 1;
+
+  StepFloor floor = {};  ///< of the steady step, or the mean of the cycle
 
   bool synchronized = false;  ///< the host waited for the GPU behind the first step, and began the second anew
 

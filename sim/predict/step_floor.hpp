@@ -1,14 +1,10 @@
-// What no order of a step's ops can beat: each stream of kernels, each communicator and the host do one thing after
+// What no order of a step's ops can beat: the compute stream, each communicator and the host do one thing after
 // another, and none of it is shorter than alone.
 //
-// Who: host_bound(), whose simulation writes the log; tune, which prunes by it and says how far from it it ended.
-// Pure.
+// Who: simulate(); tune, which prunes by it and says how far from it it ended. Plain data.
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-
-#include "sim/engine/device_log.hpp"
 
 namespace foreshard::sim {
 
@@ -20,8 +16,5 @@ struct StepFloor {
 
   [[nodiscard]] double ms() const { return std::max({compute_ms, links_ms, host_ms}); }
 };
-
-/// Of a log of `steps` steps that issue the same. The host's is not in a log.
-[[nodiscard]] StepFloor step_floor(const DeviceLog& log, std::size_t steps);
 
 }  // namespace foreshard::sim

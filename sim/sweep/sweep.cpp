@@ -25,6 +25,7 @@ void fill(const Prediction& p, SweepPoint& point) {
   point.step_num_alloc_retries = p.step_num_alloc_retries;
   point.valid = p.valid;
   point.not_valid = p.not_valid;
+  point.not_measured = p.not_measured;
   point.warnings = p.warnings;
   for (const std::string& warning : warnings(point.settings)) point.warnings.push_back(warning);
   point.not_as_asked = not_as_asked(p);
@@ -86,6 +87,7 @@ SweepPoint simulate_point(WorkloadSource& source, const MachineProfile& machine,
   }
   PredictRequest wanted{settings, request.memory_limit, 4, request.host_scale};
   wanted.ops_alone = true;
+  wanted.step_alone = request.step_alone;
   const auto p = predict(**workload, machine, wanted);
   p ? fill(*p, point) : refuse(point, p.error());
   return point;

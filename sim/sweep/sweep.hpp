@@ -62,6 +62,7 @@ struct SweepPoint {
   std::int64_t num_alloc_retries = 0;
   bool valid = true;
   std::vector<std::string> not_valid;  ///< why not
+  std::size_t not_measured = 0;        ///< Prediction::not_measured
   std::vector<std::string> warnings;
   std::vector<std::string> not_as_asked = {};  ///< not_as_asked() of its prediction
   std::int64_t step_num_alloc_retries = 0;     ///< of num_alloc_retries those in the steady step (or cycle)
@@ -80,6 +81,7 @@ struct SweepPart {
 struct PointRequest {
   std::optional<Bytes> memory_limit;    ///< what the caching allocator may take; none: the machine's
   std::optional<HostScale> host_scale;  ///< of a source with one workload for all; none: found anew
+  bool step_alone = false;              ///< PredictRequest::step_alone: times but the step's and its `floor` are 0
 };
 
 /// The point of `settings`: as `plan` predicts them. A refusal is a state, not an error.

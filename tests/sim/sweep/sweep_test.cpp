@@ -148,3 +148,25 @@ TEST_CASE("a point has the range of its peak, and says whether a host may take i
   CHECK(points[1].least_reserved == points[1].peaks.reserved);
   CHECK(points[1].most_reserved == points[1].peaks.reserved);
 }
+
+TEST_CASE("a point's step alone is the whole point's step, memory and doubts") {
+  for (const double measured_ms : {0.0, 0.4, 3.0})  // without calibration, host-bound, and anchored
+    for (const bool keeps : {false, true}) {
+      OneWorkload source(std::make_shared<const Workload>(foreshard::test::timed_workload(base(), 4, measured_ms)));
+      Settings wanted = base();
+      wanted.backward_prefetch = 2;
+      if (keeps) wanted.reshard_after_forward.kind = Reshard::Kind::never;
+      const SweepPoint whole = simulate_point(source, machine(), {}, wanted);
+      const SweepPoint alone = simulate_point(source, machine(), {{}, {}, true}, wanted);
+      REQUIRE(whole.state == SweepPoint::State::ran);
+      CHECK(alone.state == whole.state);
+      CHECK(alone.step_ms == whole.step_ms);
+      CHECK(alone.peaks == whole.peaks);
+      CHECK(alone.most_reserved == whole.most_reserved);
+      CHECK(alone.num_alloc_retries == whole.num_alloc_retries);
+      CHECK(alone.valid == whole.valid);
+      CHECK(alone.not_valid == whole.not_valid);
+      CHECK(alone.not_as_asked == whole.not_as_asked);
+      CHECK(alone.tokens_per_s_per_gpu == whole.tokens_per_s_per_gpu);
+    }
+}
