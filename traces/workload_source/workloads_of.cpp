@@ -65,16 +65,14 @@ class Generated final : public sim::WorkloadSource {
   std::shared_ptr<Entry> find(const std::string& key) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Entry>& entry = entries_[key];
-    if (!entry) {
+    if (entry)
+      std::erase(order_, key);
+    else
       entry = std::make_shared<Entry>();
-      order_.push_back(key);
-      if (order_.size() > kMaxKept) {
-        const std::string oldest = order_.front();
-        order_.pop_front();
-        const std::shared_ptr<Entry> made = entry;
-        entries_.erase(oldest);
-        return made;
-      }
+    order_.push_back(key);
+    if (order_.size() > kMaxKept) {
+      entries_.erase(order_.front());
+      order_.pop_front();
     }
     return entry;
   }
@@ -91,7 +89,7 @@ class Generated final : public sim::WorkloadSource {
   const sim::MachineProfile& machine_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Entry>> entries_;
-  std::deque<std::string> order_;  // oldest first
+  std::deque<std::string> order_;  // the one that was asked for longest ago first
 };
 
 /// A workload that was not captured, of which FSDP2's and the optimizer's own work has no times: the machine's, for the
