@@ -177,8 +177,9 @@ void print_reasons(std::ostream& out, const TuneReport& report) {
   const sim::TuneResult& result = report.result;
   if (!result.changes.empty()) out << "\nwithout one of the changes, the others as they are:\n";
   for (const sim::ChangeWorth& one : result.changes)
-    out << fmt::format("  {}: {}\n", short_changes(one.setting),
-                       one.ms ? fmt::format("{:+.2f} ms", *one.ms) : std::string("it does not run, or does not fit"));
+    out << fmt::format(
+        "  {}: {}\n", short_changes(one.setting),
+        one.ms ? fmt::format("{:+.2f} ms", *one.ms) : std::string("it does not fit then, or is less sure"));
   if (!result.changes.empty()) out << '\n';
   if (result.best)
     for (const std::string& why : result.best->point.not_valid) out << "not valid: " << in_line(why) << '\n';

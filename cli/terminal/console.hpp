@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace foreshard::cli {
 
@@ -39,6 +40,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// What is shown in place of the constructor's text.
+  void says(std::string what) { what_ = std::move(what); }
   /// `done` of `total`; total 0 shows no share.
   void at(std::uint64_t done, std::uint64_t total);
 

@@ -135,8 +135,11 @@ Result<TuneReport> ask(const TuneOptions& options, const traces::Source& source,
   sim::TuneRequest& request = report.request;
   request.start = *start;
   request.memory_limit = memory_limit_of(options.memory_limit, source.memory_capacity, options.source.machine, machine);
-  if (options.memory_limit)
-    report.options += fmt::format("{}--memory-limit {}", report.options.empty() ? "" : " ", *options.memory_limit);
+  if (options.memory_limit) {
+    const Bytes limit = *options.memory_limit;
+    report.options += fmt::format("{}--memory-limit {}", report.options.empty() ? "" : " ",
+                                  limit % kGiB == 0 ? fmt::format("{}GiB", limit / kGiB) : std::to_string(limit));
+  }
   request.headroom = options.headroom.value_or(0);
   request.allowed = options.moves;
   if (options.points > 0) request.points = options.points;
@@ -167,7 +170,12 @@ Result<void> search(const TuneOptions& options, sim::WorkloadSource& workloads, 
     report.request.is_over = [&] {
       return Clock::now() - begin >= std::chrono::nanoseconds(options.time_limit->count);
     };
-  report.request.on_progress = [&](const sim::TuneProgress& now) { progress.at(now.tried, 0); };
+  report.request.on_progress = [&](const sim::TuneProgress& now) {
+    progress.says(now.best_ms > 0
+                      ? fmt::format("{} points tried, the best so far {}", now.tried, milliseconds(now.best_ms))
+                      : fmt::format("{} points tried, none fits yet", now.tried));
+    progress.at(now.tried, 0);
+  };
   auto result = sim::tune(workloads, machine, report.request);
   report.request.is_over = {};
   report.request.on_progress = {};

@@ -1,7 +1,6 @@
 #include "sim/tune/tried_points.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -64,10 +63,17 @@ std::vector<std::optional<std::size_t>> TriedPoints::run(const std::vector<Neigh
 
 void TriedPoints::simulate(const std::vector<const Neighbour*>& batch, const std::vector<std::string>& classes) {
   std::vector<SweepPoint> points(batch.size());
+  PointRequest request = shared_;
+  request.step_alone = true;
   for_each(batch.size(), request_.threads,
-           [&](std::size_t i) { points[i] = simulate_point(source_, machine_, shared_, batch[i]->settings); });
+           [&](std::size_t i) { points[i] = simulate_point(source_, machine_, request, batch[i]->settings); });
   for (std::size_t i = 0; i < batch.size(); ++i) keep(std::move(points[i]), batch[i]->phrase, classes[i]);
   if (request_.on_progress) request_.on_progress({points_.size(), best_ ? points_[*best_].point.step_ms : 0});
+}
+
+TunedPoint TriedPoints::whole(std::size_t point) const {
+  const TunedPoint& tried = points_[point];
+  return {simulate_point(source_, machine_, shared_, tried.point.settings), tried.phrase};
 }
 
 void TriedPoints::keep(SweepPoint point, const std::string& phrase, const std::string& of_class) {
@@ -90,10 +96,14 @@ bool TriedPoints::fits(std::size_t point) const {
   return p.state == SweepPoint::State::ran && p.has_time && p.most_reserved <= most_reserved_;
 }
 
+std::size_t doubts_of(const SweepPoint& point) {
+  const bool retries = point.has_time && point.step_num_alloc_retries > 0;
+  return point.not_valid.size() + point.not_as_asked.size() - point.not_measured + (point.not_measured > 0 ? 1 : 0) -
+         (retries ? 1 : 0);
+}
+
 bool TriedPoints::is_doubted(std::size_t point) const {
-  // Retries are counted apart: they come after all, whatever the start does.
-  const auto reasons = [this](std::size_t of) { return points_[of].point.not_valid.size() - (retries(of) ? 1 : 0); };
-  return retries(point) || reasons(point) > reasons(0);
+  return retries(point) || doubts_of(points_[point].point) > doubts_of(points_.front().point);
 }
 
 bool TriedPoints::retries(std::size_t point) const {

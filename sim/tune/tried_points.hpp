@@ -17,6 +17,11 @@
 
 namespace foreshard::sim {
 
+/// How much is against a point's numbers, to be compared with another one's: SweepPoint::not_valid, all collectives
+/// whose price was not measured being one, retries none (they come after all others anyway); and what runs otherwise
+/// than asked for.
+[[nodiscard]] std::size_t doubts_of(const SweepPoint& point);
+
 class TriedPoints {
  public:
   /// References must outlive it.
@@ -29,6 +34,8 @@ class TriedPoints {
   std::vector<std::optional<std::size_t>> run(const std::vector<Neighbour>& list, Prune prune);
 
   [[nodiscard]] const std::vector<TunedPoint>& points() const { return points_; }
+  /// With all that a plan says of it: run() leaves out what ranks nothing (PredictRequest::step_alone).
+  [[nodiscard]] TunedPoint whole(std::size_t point) const;
   /// The best that fits; none does: none.
   [[nodiscard]] std::optional<std::size_t> best() const;
   /// Whether more is against its numbers than against the start's, the first point's, or it retries in each step.

@@ -98,8 +98,8 @@ class Tuner {
   [[nodiscard]] std::optional<std::size_t> next_point(const std::set<std::size_t>& expanded) const {
     if (!tried_.best() && !expanded.contains(0)) return 0;
     for (const std::size_t point : tried_.best_of_classes()) {
-      const bool leads = tried_.fits(point) || !tried_.best();
-      if (leads && !expanded.contains(point) && !tried_.is_bounded(point)) return point;
+      if (tried_.best() && (!tried_.fits(point) || (point != tried_.best() && tried_.is_bounded(point)))) continue;
+      if (!expanded.contains(point)) return point;
     }
     return std::nullopt;
   }
@@ -137,7 +137,7 @@ class Tuner {
     std::optional<std::size_t> best;
     for (const auto& point : points)
       if (point && tried_.fits(*point) && (!best || tried_.is_better(*point, *best))) best = point;
-    return best ? std::optional(tried_.points()[*best]) : std::nullopt;
+    return best ? std::optional(tried_.whole(*best)) : std::nullopt;
   }
 
   /// The best with one change less, until each brings something. Its point is `best_`.
@@ -192,7 +192,7 @@ class Tuner {
     for (const std::size_t i : slower) {
       const auto reserved = static_cast<double>(tried_.points()[i].point.peaks.reserved);
       if (out_.next.size() == kNext || reserved > smallest * (1 - kSmaller)) continue;
-      out_.next.push_back(tried_.points()[i]);
+      out_.next.push_back(tried_.whole(i));
       smallest = reserved;
     }
   }
@@ -209,22 +209,25 @@ class Tuner {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!points[i]) continue;  // a limit came first
       ChangeWorth worth{setting_text(list[i].settings, best), {}};
-      if (tried_.fits(*points[i])) worth.ms = tried_.points()[*points[i]].point.step_ms - out_.best->point.step_ms;
+      if (tried_.fits(*points[i]) && (!tried_.is_doubted(*points[i]) || tried_.is_doubted(*best_)))
+        worth.ms = tried_.points()[*points[i]].point.step_ms - out_.best->point.step_ms;
       out_.changes.push_back(std::move(worth));
     }
   }
 
   Result<TuneResult> finish() {
     if (best_) {
-      out_.best = tried_.points()[*best_];
+      out_.best = tried_.whole(*best_);
       add_changes();
     }
-    out_.start = tried_.points().front();
+    out_.start = tried_.whole(0);
     out_.tried = tried_.points().size();
     out_.pruned = tried_.pruned();
     out_.end = tried_.limit().value_or(TuneEnd::nothing_helps);
     count();
     if (!best_) return std::move(out_);
+    if (out_.fastest_doubted)
+      out_.fastest_doubted->point = simulate_point(source_, machine_, shared_, out_.fastest_doubted->point.settings);
     add_next();
     const auto workload = source_.at(out_.best->point.settings);
     FORESHARD_TRY(workload);

@@ -7,8 +7,8 @@
 // gathers that are issued earlier than ones that ran out of memory. What brought next to nothing is taken back at the
 // end (kWorth), so that the answer is short.
 //
-// A point against whose numbers more speaks than against the start's (SweepPoint::not_valid) comes after all others,
-// and behind those what retries allocations in each step.
+// A point against whose numbers more speaks than against the start's (SweepPoint::not_valid), or of which more runs
+// otherwise than asked for, comes after all others, and behind those what retries allocations in each step.
 //
 // Who: cli's tune; tests/bench. Points are those of `sweep`, as `plan` predicts them. Deterministic for any number of
 // threads: a batch is made before it is run, and of its points the best by time, memory, order is taken. A limit of
@@ -61,7 +61,7 @@ struct TunedPoint {
 /// What one of the best's changes brings, the others as they are.
 struct ChangeWorth {
   std::string setting;       ///< as plan's options
-  std::optional<double> ms;  ///< how much longer the step is without it; none: it does not run, or does not fit
+  std::optional<double> ms;  ///< how much longer the step is without it; none: it does not fit then, or is less sure
 };
 
 struct TuneResult {

@@ -1,0 +1,89 @@
+// tune on a small preset: its JSON, the files that it writes, and the plans that it promises.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/run_cli.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace foreshard::cli;
+using foreshard::test::file_bytes;
+using foreshard::test::TemporaryFolder;
+using nlohmann::json;
+
+namespace {
+
+std::vector<std::string> small(std::vector<std::string> more) {
+  std::vector<std::string> arguments{"tune", "mlp", "--dim", "2048", "--layers", "6", "--gpus", "4"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+json answer_of(std::vector<std::string> more) {
+  more.emplace_back("--json");
+  const Answer answer = run_cli(small(more));
+  INFO(answer.err);
+  REQUIRE(answer.status == 0);
+  return json::parse(answer.out);
+}
+
+/// The arguments of "foreshard plan …", which has no word with a blank in it.
+std::vector<std::string> words(const std::string& command) {
+  std::vector<std::string> out;
+  for (std::size_t from = 0; from < command.size();) {
+    const std::size_t blank = std::min(command.find(' ', from), command.size());
+    std::string word = command.substr(from, blank - from);
+    std::erase(word, '\'');
+    out.push_back(word);
+    from = blank + 1;
+  }
+  out.erase(out.begin());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("every number of a search is plan's of the command beside it, to the digit", "[tune]") {
+  const json result = answer_of({});
+  CHECK(result["schema"] == 1);
+  CHECK(result["verb"] == "tune");
+  CHECK(result["best"]["step_ms"].get<double>() <= result["uniform"]["step_ms"].get<double>());
+  CHECK(result["best"]["step_ms"].get<double>() <= result["depth"]["step_ms"].get<double>());
+  CHECK(result["best"]["step_ms"].get<double>() >= result["bound_ms"].get<double>());
+  std::vector<json> points{result["start"], result["best"], result["uniform"], result["depth"]};
+  for (const json& next : result["next"]) points.push_back(next);
+  for (const json& point : points) {
+    std::vector<std::string> plan = words(point["command"]);
+    plan.emplace_back("--json");
+    const Answer answer = run_cli(plan);
+    INFO(point["command"] << '\n' << answer.err);
+    REQUIRE(answer.status == 0);
+    const json planned = json::parse(answer.out);
+    for (const char* key :
+         {"step_ms", "host_ms", "exposed_communication_ms", "peak_requested_bytes", "peak_allocated_bytes",
+          "peak_active_bytes", "peak_reserved_bytes", "num_alloc_retries", "valid", "not_valid"})
+      CHECK(planned[key] == point[key]);
+  }
+}
+
+TEST_CASE("the best's lists and run are written", "[tune]") {
+  const TemporaryFolder folder;
+  const std::string lists = (folder.path() / "lists.json").string();
+  const std::string run = (folder.path() / "best.db").string();
+  const json result = answer_of({"--points", "60", "--lists", lists, "-o", run});
+  CHECK(json::parse(file_bytes(lists)).is_object());
+  const Answer again = run_cli({"plan", run, "--json"});
+  REQUIRE(again.status == 0);
+  CHECK(json::parse(again.out)["step_ms"] == result["best"]["step_ms"]);
+  CHECK(run_cli(small({"--points", "60", "--lists", lists})).status == 2);  // it is there
+}
+
+TEST_CASE("wrong questions of a search", "[tune]") {
+  const Answer unknown = run_cli(small({"--keep", "prefetch,wings"}));
+  CHECK(unknown.status == 2);
+  CHECK(unknown.err.find("'wings'") != std::string::npos);
+  CHECK(run_cli(small({"--points", "0"})).status == 2);
+  CHECK(run_cli(small({"--time-limit", "5"})).status == 2);  // 5 of what?
+  CHECK(run_cli(small({"--memory-limit", "64MiB"})).status == 10);
+  CHECK(run_cli(small({"--replicate", "3"})).status == 2);
+}
