@@ -77,9 +77,32 @@ bool adds_gradients_alike(const Settings& have, const Settings& wanted) {
   return gradients_stay(have) == gradients_stay(wanted);
 }
 
+bool checkpoints_otherwise(const Settings& have, const Settings& wanted) {
+  if (wanted.checkpoint != have.checkpoint) return true;
+  return wanted.checkpoint == Checkpoint::selective_layer && wanted.checkpoint_share != have.checkpoint_share;
+}
+
 }  // namespace
 
+bool rewrites(const Workload& workload, const Settings& wanted) {
+  const Settings& have = workload.settings;
+  return wanted.accumulate != have.accumulate || (wanted.accumulate > 1 && !adds_gradients_alike(have, wanted)) ||
+         wanted.units_per_group != have.units_per_group || checkpoints_otherwise(have, wanted);
+}
+
+Result<AdaptedWorkload> leave_as_is(const Workload& workload, const Settings& wanted) {
+  FORESHARD_TRY(check_derivable(workload, wanted));
+  AdaptedWorkload out;
+  if (workload.has_timing) add_time_caveats(workload.settings, wanted, out);
+  return out;
+}
+
 Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) {
+  if (!rewrites(workload, wanted)) {
+    auto out = leave_as_is(workload, wanted);
+    if (out) out->workload = workload;
+    return out;
+  }
   FORESHARD_TRY(check_derivable(workload, wanted));
   AdaptedWorkload out{workload, {}};
   const Settings& have = workload.settings;
@@ -98,9 +121,7 @@ Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) 
   }
   const bool selective =
       wanted.checkpoint == Checkpoint::selective_op || wanted.checkpoint == Checkpoint::selective_layer;
-  const bool same_blocks =
-      wanted.checkpoint != Checkpoint::selective_layer || wanted.checkpoint_share == have.checkpoint_share;
-  if (wanted.checkpoint != have.checkpoint || !same_blocks) {
+  if (checkpoints_otherwise(have, wanted)) {
     if (selective)
       return fail(ErrorKind::usage, "selective checkpointing cannot be put into a capture", {},
                   "record a step with it, choose --checkpoint blocks, or plan from a model");

@@ -26,6 +26,11 @@ struct AdaptedWorkload {
 /// where a capture cannot tell: another batch, sequence length or compute dtype, …
 [[nodiscard]] Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted);
 
+/// Whether adapt() changes ops or units for `wanted`; else the workload is its own.
+[[nodiscard]] bool rewrites(const Workload& workload, const Settings& wanted);
+/// adapt() where it does not, without a copy: the result's workload is empty.
+[[nodiscard]] Result<AdaptedWorkload> leave_as_is(const Workload& workload, const Settings& wanted);
+
 /// Makes every step run `wanted` microbatches where it ran `captured` (fsdp2 semantics 13.3).
 [[nodiscard]] Result<void> set_microbatches(Workload& workload, std::uint32_t captured, std::uint32_t wanted);
 

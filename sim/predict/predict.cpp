@@ -334,7 +334,9 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   FORESHARD_TRY(check_fabric(request.settings, machine.network));
   FORESHARD_TRY(check_capturable(workload, request.settings));
   if (!workload.recorded.empty()) request.steps = static_cast<std::int32_t>(workload.recorded.size());
-  auto adapted = adapt(workload, request.settings);
+  const auto elsewhere = recorded_elsewhere(workload, machine);
+  const bool changes = elsewhere || rewrites(workload, request.settings);
+  auto adapted = changes ? adapt(workload, request.settings) : leave_as_is(workload, request.settings);
   FORESHARD_TRY(adapted);
   Prediction p;
   p.warnings = adapted->warnings;
@@ -346,10 +348,9 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   FORESHARD_TRY(scale);
   p.host_scale = *scale;
   p.keeps_up = keeps_up(*scale, request.differences.ranks);
-  Workload& w = adapted->workload;
   p.host = host_confidence(workload);
-  const auto elsewhere = recorded_elsewhere(workload, machine);
-  if (elsewhere) move_to(machine, *elsewhere, request.settings.pytorch, w, p);
+  if (elsewhere) move_to(machine, *elsewhere, request.settings.pytorch, adapted->workload, p);
+  const Workload& w = changes ? adapted->workload : workload;
   const SimulationRequest simulation_request = simulation_of(w, request, p.host_scale);
   p.run.units = w.units;
   p.run.labels = w.labels;
