@@ -223,9 +223,8 @@ Result<std::optional<sim::TrialsRequest>> RankOptions::trials(const SourceOption
   out.jitter = *jitter;
   out.seed = seed_.value_or(out.seed);
   out.trials = trials_.value_or(out.trials);
-  constexpr std::uint32_t kMaxTrials = 1'000'000;
-  if (out.trials == 0 || out.trials > kMaxTrials)
-    return fail(ErrorKind::usage, fmt::format("--trials {} is not from 1 to {}", out.trials, kMaxTrials), {},
+  if (out.trials == 0 || out.trials > sim::kMaxTrials)
+    return fail(ErrorKind::usage, fmt::format("--trials {} is not from 1 to {}", out.trials, sim::kMaxTrials), {},
                 out.trials == 0 ? "leave --jitter out for the step without chance, or --trials for 100 of them"
                                 : "their median is known within a per cent from some hundred on");
   out.threads = sim::hardware_threads();

@@ -9,6 +9,7 @@
 #include "cli/options/beside_option.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
+#include "cli/options/parts.hpp"
 #include "cli/options/planning.hpp"
 #include "cli/options/rank_options.hpp"
 #include "cli/reports/fingerprint.hpp"
@@ -17,6 +18,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/ranks/trials_part.hpp"
 #include "sim/sweep/remedies.hpp"
 #include "sim/sweep/upgrade.hpp"
 
@@ -28,6 +30,7 @@ struct PlanOptions {
   SettingOptions setting_options;
   RankOptions ranks;
   BesideOption beside;
+  PartsOptions parts;
   std::optional<Bytes> memory_limit;
   std::string output;
   std::string name;
@@ -71,6 +74,35 @@ std::optional<sim::Upgrade> what_upgrading_moves(const Planned& planned, const s
   return std::move(*found);
 }
 
+/// Only trials are split.
+Result<void> split_trials(const PlanOptions& options, const std::optional<sim::Part>& part,
+                          const std::optional<sim::TrialsRequest>& trials) {
+  if (!part && !options.parts.joins()) return {};
+  if (!trials)
+    return fail(ErrorKind::usage, "a plan without trials is not split", part ? "--part" : "--parts",
+                "give --jitter and --trials, or leave it out");
+  if (part && !options.output.empty())
+    return fail(ErrorKind::usage, "a part of the trials is no run", "--output",
+                "give -o where all parts are read, without --part");
+  return {};
+}
+
+/// Writes a part of the trials, and says where the answer is to be had.
+Result<int> keep_part(const PlanOptions& options, const sim::Part& part, const sim::Prediction& p,
+                      const std::string& fingerprint, Console& console) {
+  if (p.part_of_trials.empty())
+    return fail(ErrorKind::usage, "this plan has no step whose trials could be simulated", "--part",
+                "plan it without --jitter: it says why");
+  const std::size_t trials = p.part_of_trials.size();
+  FORESHARD_TRY(write_part(options.parts.folder, part, sim::trials_part_text(part, fingerprint, p.part_of_trials),
+                           options.force));
+  if (options.json)
+    print_json(console.out, part_json("plan", options.parts, part, trials, fingerprint));
+  else
+    console.out << part_words(options.parts, part, trials, "trials") << '\n';
+  return static_cast<int>(kDone);
+}
+
 Result<int> plan(PlanOptions& options, Console& console) {
   if (!options.name.empty() && options.output.empty())
     return fail(ErrorKind::usage, "--name names the run that -o writes", "--name", "leave it out, or give -o RUN");
@@ -85,12 +117,23 @@ Result<int> plan(PlanOptions& options, Console& console) {
   FORESHARD_TRY(kept);
   const auto beside = options.beside.read(options.source, *planned, *ranks, console);
   FORESHARD_TRY(beside);
-  auto p = predict_planned(*planned, options.name, *ranks, *trials, *kept, *beside);
+  const auto part = options.parts.wanted();
+  FORESHARD_TRY(part);
+  FORESHARD_TRY(split_trials(options, *part, *trials));
+  const auto known = plan_fingerprint(*planned, *ranks, *trials, *kept, *beside);
+  FORESHARD_TRY(known);
+  auto wanted = *trials;
+  if (*part) wanted->part = **part;
+  if (options.parts.joins()) {
+    auto joined = join_parts<sim::Trial>(options.parts.folder, *known, wanted->trials, sim::parse_trials_part);
+    FORESHARD_TRY(joined);
+    wanted->known = std::move(*joined);
+  }
+  auto p = predict_planned(*planned, options.name, *ranks, wanted, *kept, *beside);
   if (!p) return tl::unexpected(options.setting_options.with_file(p.error()));
   if (*beside && p->out_of_memory)
     console.note("--beside: a job that runs out of memory has no step that another one could lengthen");
-  const auto known = plan_fingerprint(*planned, *ranks, *trials, *kept, *beside);
-  FORESHARD_TRY(known);
+  if (*part) return keep_part(options, **part, *p, *known, console);
   keep_fingerprint(p->run, *known);
   std::optional<sim::Remedies> remedies;
   if (p->out_of_memory) {
@@ -142,6 +185,7 @@ Action add_plan(OptionSet& set) {
   options->setting_options.add_to(set);
   options->ranks.add_to(set);
   options->beside.add_to(set);
+  options->parts.add_to(set, "trials");
   return [options](Console& console) { return plan(*options, console); };
 }
 

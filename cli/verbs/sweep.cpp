@@ -10,10 +10,10 @@
 #include "cli/options/fabric_option.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
+#include "cli/options/parts.hpp"
 #include "cli/options/progress_file.hpp"
 #include "cli/options/range_options.hpp"
 #include "cli/options/source_options.hpp"
-#include "cli/options/sweep_parts.hpp"
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
@@ -25,6 +25,7 @@
 #include "core/settings/settings_table.hpp"
 #include "sim/machine/address_space.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/sweep/sweep_part.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::cli {
@@ -193,7 +194,7 @@ Result<SweepResult> question(const SweepOptions& options, const traces::Source& 
 /// Simulates the points, of `part` alone, or takes those that are known. `file` hears of each point, where options name
 /// one.
 Result<void> run_points(const SweepOptions& options, const traces::Source& source, const sim::MachineProfile& machine,
-                        sim::WorkloadSource& workloads, const std::optional<sim::SweepPart>& part, ProgressFile& file,
+                        sim::WorkloadSource& workloads, const std::optional<sim::Part>& part, ProgressFile& file,
                         Console& console, SweepResult& result) {
   keep_freed_memory();
   Progress progress(console, "points");
@@ -203,13 +204,13 @@ Result<void> run_points(const SweepOptions& options, const traces::Source& sourc
   request.memory_limit = result.memory_limit;
   request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
   request.on_progress = [&](std::size_t done, std::size_t points) { progress.at(done, points); };
-  request.part = part.value_or(sim::SweepPart{});
-  if (!options.parts.folder.empty() && !part) {
+  request.part = part.value_or(sim::Part{});
+  if (options.parts.joins()) {
     const auto count = count_points(result.ranges);
     FORESHARD_TRY(count);
-    auto known = read_parts(options.parts.folder, result.fingerprint, *count);
+    auto known = join_parts<sim::SweepPoint>(options.parts.folder, result.fingerprint, *count, sim::parse_sweep_part);
     FORESHARD_TRY(known);
-    request.known = std::move(*known);
+    request.known.assign(known->begin(), known->end());
   }
   Result<void> written;
   if (!options.progress.empty()) tell(options, result, machine, !source.warnings.empty(), file, written, request);
@@ -236,26 +237,14 @@ Result<void> conclude(const traces::Source& source, const sim::MachineProfile& m
 }
 
 /// Writes a part, and says where the answer is to be had.
-Result<int> keep_part(const SweepOptions& options, const sim::SweepPart& part, const SweepResult& result,
-                      Console& console) {
-  FORESHARD_TRY(write_part(options.parts.folder, part, result.fingerprint, result.points, options.force));
-  const std::string path = part_path(options.parts.folder, part);
-  const std::size_t points = part.size(result.points.size());
-  if (options.json) {
-    Json json = json_result("sweep");
-    json["part"] = part.number;
-    json["parts"] = part.of;
-    json["points_of_part"] = points;
-    json["points"] = result.points.size();
-    json["fingerprint"] = result.fingerprint;
-    json["file"] = path;
-    print_json(console.out, json);
-  } else {
-    console.out << fmt::format(
-        "part {} of {} (0 to {}): {} of {} points are in {}; once all parts are there, the same sweep with --parts {} "
-        "and without --part answers\n",
-        part.number, part.of, part.of - 1, points, result.points.size(), path, options.parts.folder);
-  }
+Result<int> keep_part(const SweepOptions& options, const sim::Part& part, const SweepResult& result, Console& console) {
+  const std::size_t points = result.points.size();
+  FORESHARD_TRY(write_part(options.parts.folder, part, sim::sweep_part_text(part, result.fingerprint, result.points),
+                           options.force));
+  if (options.json)
+    print_json(console.out, part_json("sweep", options.parts, part, points, result.fingerprint));
+  else
+    console.out << part_words(options.parts, part, points, "points") << '\n';
   return static_cast<int>(kDone);
 }
 
@@ -347,7 +336,7 @@ Action add_sweep(OptionSet& set) {
   set.add_option("--name", options->name, "name of that run").type_name("NAME");
   set.add_flag("--force", options->force, "write over existing files");
   set.add_flag("--json", options->json, "as JSON");
-  options->parts.add_to(set);
+  options->parts.add_to(set, "points");
   options->ranges.add_to(set);
   return [options](Console& console) { return sweep(*options, console); };
 }

@@ -179,6 +179,10 @@ Result<void> add_trials(const Workload& adapted, const PredictRequest& request, 
   const auto trials = simulate_rank_trials(adapted, request.settings, machine, simulation_request, others.differences,
                                            steps, *request.trials);
   FORESHARD_TRY(trials);
+  if (!request.trials->part.whole()) {
+    p.part_of_trials = *trials;
+    return {};
+  }
   p.trials = trial_times(*trials, *request.trials, request.settings.world(), p.host_bound ? 1 : p.host_scale.anchor);
   p.trials->only_chance = p.ranks.size() < 2;
   return {};

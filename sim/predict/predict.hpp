@@ -161,6 +161,7 @@ struct Prediction {
   std::optional<Hang> hang;
   /// Where jitter was asked for and steps have times. Everything else is of a job without chance.
   std::optional<TrialTimes> trials;
+  std::vector<Trial> part_of_trials;  ///< where one part of them was asked for; `trials` is empty then
   /// Where it was asked for and steps have times. Everything else is of this job alone on the machine.
   std::optional<BesideTimes> beside;
   /// The rank that was late in the recording (HostScale::late_rank) and is not in this plan, which repeats another

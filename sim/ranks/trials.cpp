@@ -50,10 +50,12 @@ Trial trial_of(const Job& job, const TrialSteps& steps) {
 
 std::vector<Trial> simulate_trials(const MachineProfile& machine, const JobRequest& job, const TrialSteps& steps,
                                    const TrialsRequest& request) {
+  if (!request.known.empty()) return request.known;
   std::vector<Trial> out(request.trials);
   const auto ranks = static_cast<std::uint32_t>(job.ranks.size());
   const unsigned beside = trial_threads(ranks, std::min(request.threads, request.trials));
-  const auto work = [&](std::size_t trial) {
+  const auto work = [&](std::size_t n) {
+    const std::size_t trial = request.part.number + n * request.part.of;
     JobRequest one = job;
     one.threads = std::max(request.threads / beside, 1u);
     one.last_step = steps.end;
@@ -61,7 +63,7 @@ std::vector<Trial> simulate_trials(const MachineProfile& machine, const JobReque
     one.ranks = drawn(job.ranks, request, trial);
     out[trial] = trial_of(simulate_job(machine, one), steps);
   };
-  for_each(out.size(), beside, work, request.progress);
+  for_each(request.part.size(out.size()), beside, work, request.progress);
   return out;
 }
 

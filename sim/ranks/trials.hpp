@@ -9,25 +9,13 @@
 #include <functional>
 #include <vector>
 
+#include "sim/parallel/part.hpp"
 #include "sim/ranks/job.hpp"
 
 namespace foreshard::sim {
 
 inline constexpr std::uint32_t kNobody = UINT32_MAX;
-
-struct TrialsRequest {
-  Jitter jitter;
-  std::uint64_t seed = 0;
-  std::uint32_t trials = 100;
-  unsigned threads = 1;                                 ///< at most; changes no result
-  std::function<void(std::size_t done)> progress = {};  ///< on the calling thread alone; none: nobody is told
-};
-
-/// The steps that are looked at: from the end of step `begin` to that of step `end`.
-struct TrialSteps {
-  std::size_t begin = 0;
-  std::size_t end = 1;
-};
+inline constexpr std::uint32_t kMaxTrials = 1'000'000;
 
 /// What one trial gave, a step on average.
 struct Trial {
@@ -36,6 +24,23 @@ struct Trial {
   std::uint32_t last = kNobody;  ///< the rank that all others together waited for longest; of equal ones the lowest
   Nanoseconds awaited;           ///< how long they did, each collective's ranks added up
   bool operator==(const Trial&) const = default;
+};
+
+struct TrialsRequest {
+  Jitter jitter;
+  std::uint64_t seed = 0;
+  std::uint32_t trials = 100;
+  unsigned threads = 1;                                 ///< at most; changes no result
+  Part part = {};                                       ///< of the trials; the others are left empty
+  std::function<void(std::size_t done)> progress = {};  ///< on the calling thread alone; none: nobody is told
+  /// By trial: what is known of it, which is not simulated again; empty: nothing is known.
+  std::vector<Trial> known = {};
+};
+
+/// The steps that are looked at: from the end of step `begin` to that of step `end`.
+struct TrialSteps {
+  std::size_t begin = 0;
+  std::size_t end = 1;
 };
 
 /// By trial. `job` is played with the draws of each on top of its ranks' traits; its `jitter` is the request's. Every

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/parallel/part.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/pareto.hpp"
 #include "sim/sweep/ranges.hpp"
@@ -68,15 +69,6 @@ struct SweepPoint {
   std::int64_t step_num_alloc_retries = 0;     ///< of num_alloc_retries those in the steady step (or cycle)
 };
 
-/// One of `of` equal parts of a sweep's points: every `of`-th, from the one numbered `number` on.
-struct SweepPart {
-  std::uint32_t number = 0;
-  std::uint32_t of = 1;
-  [[nodiscard]] bool has(std::size_t point) const { return point % of == number; }
-  /// Of so many points.
-  [[nodiscard]] std::size_t size(std::size_t points) const { return points / of + (points % of > number ? 1 : 0); }
-};
-
 /// What a point's prediction shares with those of the same source.
 struct PointRequest {
   std::optional<Bytes> memory_limit;    ///< what the caching allocator may take; none: the machine's
@@ -98,7 +90,7 @@ struct SweepRequest {
   std::function<void(const SweepPoint& point)> on_point = {};
   /// Once, before the first point: how many there are.
   std::function<void(std::size_t points)> on_start = {};
-  SweepPart part = {};  ///< points that are not of it are left as they are in `known`, or empty
+  Part part = {};  ///< points that are not of it are left as they are in `known`, or empty
   /// By point: what is known of it, which is not simulated again; empty: nothing is known.
   std::vector<std::optional<SweepPoint>> known = {};
 };

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "sim/machine/profile.hpp"
+#include "sim/ranks/trials_part.hpp"
 #include "tests/catch.hpp"
 
 namespace foreshard::sim {
@@ -84,6 +85,26 @@ TEST_CASE("the mean of many trials of one lone rank is the step without jitter, 
   const auto clocks =
       play(program, 1, {{.kernels = {}, .host = {}, .gpus = {Spread::Kind::normal, 0.05}, .hosts = {}}, 11, kTrials});
   CHECK(std::abs(mean_step(clocks) / expected - 1) < 3 * 0.05 / std::sqrt(kTrials));
+}
+
+TEST_CASE("trials in parts are the trials") {
+  const HostProgram program = steps_of_kernels(4, 3);
+  TrialsRequest request{{.kernels = {Spread::Kind::normal, 0.05}, .host = {}, .gpus = {}, .hosts = {}}, 5, 11};
+  const std::vector<Trial> all = play(program, 4, request);
+  std::vector<Trial> joined(all.size());
+  for (std::uint32_t number = 0; number < 3; ++number) {
+    request.part = {number, 3};
+    const auto read = parse_trials_part(trials_part_text(request.part, "xxh3:1", play(program, 4, request)), "part");
+    REQUIRE(read);
+    CHECK(read->fingerprint == "xxh3:1");
+    for (std::size_t i = 0; i < joined.size(); ++i)
+      if (read->found[i]) joined[i] = *read->found[i];
+  }
+  CHECK((joined == all));
+  request.part = {};
+  request.known = joined;
+  CHECK((play(program, 4, request) == all));
+  CHECK_FALSE(parse_trials_part("{}", "part"));
 }
 
 TEST_CASE("seeds reproduce, others differ, and threads change nothing") {

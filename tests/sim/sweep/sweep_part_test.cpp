@@ -29,19 +29,19 @@ TEST_CASE("parts hold every point once, and numbers come back to the last bit") 
   for (const std::uint32_t of : {1U, 2U, 3U, 7U, 9U}) {
     std::size_t found = 0;
     for (std::uint32_t number = 0; number < of; ++number) {
-      const SweepPart part{number, of};
-      const auto read = parse_part(part_text(part, "xxh3:0", all), "part.json");
+      const Part part{number, of};
+      const auto read = parse_sweep_part(sweep_part_text(part, "xxh3:0", all), "part.json");
       INFO((read ? "" : read.error().text()));
       REQUIRE(read);
       CHECK(read->part.number == number);
       CHECK(read->part.of == of);
       CHECK(read->fingerprint == "xxh3:0");
-      REQUIRE(read->points.size() == all.size());
+      REQUIRE(read->found.size() == all.size());
       for (std::size_t i = 0; i < all.size(); ++i) {
-        CHECK(read->points[i].has_value() == part.has(i));
-        if (!read->points[i]) continue;
+        CHECK(read->found[i].has_value() == part.has(i));
+        if (!read->found[i]) continue;
         ++found;
-        const SweepPoint& point = *read->points[i];
+        const SweepPoint& point = *read->found[i];
         CHECK(point.state == all[i].state);
         CHECK(point.reason == all[i].reason);
         CHECK(point.step_ms == all[i].step_ms);
@@ -55,23 +55,23 @@ TEST_CASE("parts hold every point once, and numbers come back to the last bit") 
 }
 
 TEST_CASE("a damaged part is refused") {
-  const std::string whole = part_text({1, 3}, "xxh3:0", points());
+  const std::string whole = sweep_part_text({1, 3}, "xxh3:0", points());
   for (std::size_t length = 0; length + 2 < whole.size(); length += 7)
-    CHECK_FALSE(parse_part(whole.substr(0, length), "part.json"));
+    CHECK_FALSE(parse_sweep_part(whole.substr(0, length), "part.json"));
   const auto changed = [&](const std::string& what, const std::string& to) {
     std::string text = whole;
     const std::size_t at = text.find(what);
     REQUIRE(at != std::string::npos);
-    return parse_part(text.replace(at, what.size(), to), "part.json");
+    return parse_sweep_part(text.replace(at, what.size(), to), "part.json");
   };
-  CHECK_FALSE(changed("\"sweep_part\":1", "\"sweep_part\":2"));
+  CHECK_FALSE(changed("\"schema\":1", "\"schema\":2"));
   CHECK_FALSE(changed("\"part\":1", "\"part\":3"));
   CHECK_FALSE(changed("\"parts\":3", "\"parts\":0"));
-  CHECK_FALSE(changed("\"point\":4", "\"point\":1"));   // there already
-  CHECK_FALSE(changed("\"point\":4", "\"point\":5"));   // another part's
-  CHECK_FALSE(changed("\"point\":4", "\"point\":40"));  // none
-  CHECK_FALSE(changed("\"points\":7", "\"points\":70"));
-  CHECK_FALSE(changed("\"points\":7", "\"points\":9999999999"));
+  CHECK_FALSE(changed("\"piece\":4", "\"piece\":1"));   // there already
+  CHECK_FALSE(changed("\"piece\":4", "\"piece\":5"));   // another part's
+  CHECK_FALSE(changed("\"piece\":4", "\"piece\":40"));  // none
+  CHECK_FALSE(changed("\"pieces\":7", "\"pieces\":70"));
+  CHECK_FALSE(changed("\"pieces\":7", "\"pieces\":9999999999"));
   CHECK_FALSE(changed("\"state\":\"out of memory\"", "\"state\":\"tired\""));
   CHECK_FALSE(changed("\"host_bound\":false", "\"host_bound\":0"));
   CHECK_FALSE(changed("\"warnings\":[\"a warning\"]", "\"warnings\":[1]"));
