@@ -2,6 +2,7 @@
 #include <exception>
 
 #include "gpu/torch_collectives/foreshard_collectives.h"
+#include "gpu/torch_collectives/process_end.hpp"
 #include "gpu/torch_collectives/torch_group.hpp"
 
 #define FORESHARD_EXPORT __attribute__((visibility("default")))
@@ -20,11 +21,13 @@ using foreshard::Result;
 using foreshard::gpu::TorchGroup;
 
 thread_local std::string last_error;
+thread_local int last_number = 0;
 thread_local foreshard_collectives_group* selected = nullptr;
 
 int failed(const Error& error) {
   last_error = error.text();
-  return static_cast<int>(error.kind);
+  last_number = static_cast<int>(error.kind);
+  return last_number;
 }
 
 /// No exception leaves the library.
@@ -59,10 +62,14 @@ FORESHARD_EXPORT const char* foreshard_collectives_error(void) {
   return last_error.c_str();
 }
 
+FORESHARD_EXPORT int foreshard_collectives_error_number(void) {
+  return last_number;
+}
+
 FORESHARD_EXPORT int foreshard_collectives_open(uint32_t rank, uint32_t ranks, int device, uint64_t timeout_ms,
                                                 char* address, foreshard_collectives_group** group) {
   return guarded([&]() -> Result<void> {
-    auto made = TorchGroup::open({rank, ranks, device, std::chrono::milliseconds(timeout_ms)});
+    auto made = TorchGroup::open({rank, ranks, device, {.timeout = std::chrono::milliseconds(timeout_ms)}});
     FORESHARD_TRY(made);
     const std::string& own = (*made)->address();
     if (own.size() >= FORESHARD_COLLECTIVES_ADDRESS) return fail(ErrorKind::rendezvous, "a socket's name is too long");
@@ -93,6 +100,8 @@ FORESHARD_EXPORT void foreshard_collectives_close(foreshard_collectives_group* g
 
 FORESHARD_EXPORT void foreshard_collectives_select(foreshard_collectives_group* group) {
   selected = group;
+  last_error.clear();
+  last_number = 0;
 }
 
 FORESHARD_EXPORT void* foreshard_collectives_malloc(size_t bytes, int /*device*/, void* /*stream*/) {
@@ -132,8 +141,11 @@ FORESHARD_EXPORT int foreshard_collectives_reduce_scatter(foreshard_collectives_
   });
 }
 
-FORESHARD_EXPORT int foreshard_collectives_watch(foreshard_collectives_group* group, uint64_t milliseconds) {
-  return guarded([&] { return group->group->watch(std::chrono::milliseconds(milliseconds)); });
+FORESHARD_EXPORT int foreshard_collectives_watch(foreshard_collectives_group* group, uint64_t milliseconds,
+                                                 uint64_t grace_ms) {
+  const int code = guarded([&] { return group->group->watch(std::chrono::milliseconds(milliseconds)); });
+  if (code != 0) foreshard::gpu::end_process_after(std::chrono::milliseconds(grace_ms), code);
+  return code;
 }
 
 }  // extern "C"

@@ -73,7 +73,9 @@ Result<void> CallRecords::compare(std::uint32_t peer) {
     return fail(
         ErrorKind::mismatch,
         fmt::format("call {} of rank {} is {}, of rank {} {}", checked_[peer] + 1, rank_, text(own), peer, text(other)),
-        {}, "all ranks must shard, allocate and free alike; emptying a cache on one rank alone is enough");
+        {},
+        "all ranks must run the same models and batches in the same order, and free alike: look for a rank that "
+        "evaluates or skips alone, or whose exception keeps tensors alive");
   }
   return {};
 }

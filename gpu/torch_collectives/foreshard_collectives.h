@@ -14,17 +14,19 @@ extern "C" {
 #endif
 
 /* Raised when a function or its meaning changes. */
-#define FORESHARD_COLLECTIVES_ABI 1
+#define FORESHARD_COLLECTIVES_ABI 2
 #define FORESHARD_COLLECTIVES_ADDRESS 64
 
 typedef struct foreshard_collectives_group foreshard_collectives_group;
 
 int foreshard_collectives_abi(void);
-/* Of the last call that failed on this thread; valid until the next one does. */
+/* Of the last call that failed on this thread; valid until the next one does. The number is 0 and the text empty where
+ * none has since the last select(). */
 const char* foreshard_collectives_error(void);
+int foreshard_collectives_error_number(void);
 
 /* This rank's part of a group, listening: `address` gets FORESHARD_COLLECTIVES_ADDRESS bytes, which all ranks need.
- * `timeout_ms`: how long a rank may be late. */
+ * `timeout_ms`: how long a rank may be late; in connect() half of it, 30 s at most. */
 int foreshard_collectives_open(uint32_t rank, uint32_t ranks, int device, uint64_t timeout_ms, char* address,
                                foreshard_collectives_group** group);
 /* Collective: with the addresses of all ranks, by rank. After a failure on any rank, close on all. */
@@ -33,7 +35,8 @@ int foreshard_collectives_connect(foreshard_collectives_group* group, const char
 void foreshard_collectives_close(foreshard_collectives_group* group);
 
 /* For torch.cuda.memory.CUDAPluggableAllocator: memory of the group that this thread has selected; null: none (error()
- * says why). Collective: the same sizes in the same order on all ranks. free() keeps it until the group closes. */
+ * says why; any number but that of out of memory is final). Collective: the same sizes in the same order on all ranks.
+ * free() keeps it until the group closes. select() may be given null: then malloc() fails. */
 void foreshard_collectives_select(foreshard_collectives_group* group);
 void* foreshard_collectives_malloc(size_t bytes, int device, void* stream);
 void foreshard_collectives_free(void* memory, size_t bytes, int device, void* stream);
@@ -47,9 +50,10 @@ int foreshard_collectives_all_gather(foreshard_collectives_group* group, const v
 int foreshard_collectives_reduce_scatter(foreshard_collectives_group* group, const void* input, void* output,
                                          size_t elements, int input_dtype, int output_dtype, float scale, void* stream);
 
-/* Blocks for `milliseconds`, or until the group is lost (a failure): then all waits have been ended and what the
- * collectives deliver is undefined. One thread calls it again and again. */
-int foreshard_collectives_watch(foreshard_collectives_group* group, uint64_t milliseconds);
+/* Blocks for `milliseconds`, or until the group is lost (a failure). Streams go on waiting then, and the process is
+ * ended (_exit) with the failure's number `grace_ms` later, whatever its threads do: so long the caller has for its
+ * last words before it ends the process itself. One thread calls it again and again. */
+int foreshard_collectives_watch(foreshard_collectives_group* group, uint64_t milliseconds, uint64_t grace_ms);
 
 #ifdef __cplusplus
 }

@@ -157,6 +157,11 @@ Result<void> PeerSockets::connect(const std::vector<std::string>& addresses) {
   return {};
 }
 
+void PeerSockets::leave() {
+  listener_.reset();
+  for (Peer& peer : peers_) peer = {};
+}
+
 Result<PeerSockets::Message> PeerSockets::receive(std::string_view what, std::uint32_t from, Deadline deadline) {
   const int ready = wait_readable(peers_[from].socket.get(), deadline);
   if (ready < 0) return failed_call("poll");

@@ -26,8 +26,12 @@ class PeerSockets final : public Bootstrap {
                                                                  std::chrono::milliseconds timeout);
   /// What the other ranks pass to connect(): a secret word and a socket's name, less than 64 bytes.
   [[nodiscard]] const std::string& address() const { return address_; }
+  /// For a rank to come to each later exchange.
+  void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
   /// With every rank's address(), by rank.
   [[nodiscard]] Result<void> connect(const std::vector<std::string>& addresses);
+  /// Closes this rank's ends: to the others it is gone. Nothing may be called after it, nor gone() meanwhile.
+  void leave();
 
   [[nodiscard]] std::uint32_t rank() const override { return rank_; }
   [[nodiscard]] std::uint32_t ranks() const override { return static_cast<std::uint32_t>(peers_.size()); }

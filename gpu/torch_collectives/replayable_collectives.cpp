@@ -1,6 +1,5 @@
 #include "gpu/torch_collectives/replayable_collectives.hpp"
 
-#include <cstring>
 #include <vector>
 
 #include "core/device/pull_reduce_ctas.hpp"
@@ -50,16 +49,7 @@ Result<void> ReplayableCollectives::set_up() {
   control_ = reinterpret_cast<Address>(*control);
   FORESHARD_TRY(check(cudaMemset(*control, 0, kReplayControl), "cudaMemset"));
   FORESHARD_TRY(check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"));
-  FORESHARD_TRY(heap_.bootstrap().barrier("replayable collectives"));
-  const Bytes flags = kFlagWords * sizeof(std::uint32_t);
-  FORESHARD_TRY(check(cudaHostAlloc(&poison_, flags, cudaHostAllocDefault), "cudaHostAlloc"));
-  std::memset(poison_, 1, flags);
-  return check(cudaStreamCreateWithFlags(&rescue_, cudaStreamNonBlocking), "cudaStreamCreate");
-}
-
-ReplayableCollectives::~ReplayableCollectives() {
-  if (rescue_ != nullptr) (void)cudaStreamDestroy(rescue_);
-  if (poison_ != nullptr) (void)cudaFreeHost(poison_);
+  return heap_.bootstrap().barrier("replayable collectives");
 }
 
 Address ReplayableCollectives::flag(std::uint32_t on, CallKind kind, std::uint32_t meeting,
@@ -151,11 +141,6 @@ Result<void> ReplayableCollectives::reduce_scatter(const ScatterCall& call, cuda
   FORESHARD_TRY(check((*driver())->stream_batch_mem_op(stream, 1, &again, 0), "cuStreamBatchMemOp"));
   FORESHARD_TRY(launch_reduce(*item, links, launch, stream));
   return meet(CallKind::reduce_scatter, 1, stream);
-}
-
-void ReplayableCollectives::abandon() {
-  (void)cudaMemcpyAsync(reinterpret_cast<void*>(control_), poison_, kFlagWords * sizeof(std::uint32_t),
-                        cudaMemcpyHostToDevice, rescue_);
 }
 
 }  // namespace foreshard::gpu

@@ -7,7 +7,7 @@
 // first flag down. So no flag is set while it is still up.
 //
 // Calls of one kind must follow each other on the device, in the same order on all ranks. Thread safety: one thread at
-// a time, except abandon().
+// a time.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,7 +27,7 @@ class ReplayableCollectives {
   /// Collective over the heap's ranks, all of which belong to the group. `busy`: pinned host memory, a word for each
   /// CallKind that is 1 while a call is on its way. Errors: no memory, CUDA's.
   [[nodiscard]] static Result<std::unique_ptr<ReplayableCollectives>> create(SymmetricHeap& heap, std::uint32_t* busy);
-  ~ReplayableCollectives();
+  ~ReplayableCollectives() = default;
   ReplayableCollectives(const ReplayableCollectives&) = delete;
   ReplayableCollectives& operator=(const ReplayableCollectives&) = delete;
 
@@ -35,9 +35,6 @@ class ReplayableCollectives {
   [[nodiscard]] Result<void> all_gather(const void* input, void* output, Bytes slice, cudaStream_t stream);
   /// The input lies in symmetric memory; slices up to 2 GiB. Errors: it does not (mismatch), CUDA's.
   [[nodiscard]] Result<void> reduce_scatter(const ScatterCall& call, cudaStream_t stream);
-
-  /// Ends the waits that this rank is in. May be called again and from any thread: a replay waits anew.
-  void abandon();
 
  private:
   ReplayableCollectives(SymmetricHeap& heap, std::uint32_t* busy) : heap_(heap), busy_(busy) {}
@@ -50,9 +47,7 @@ class ReplayableCollectives {
 
   SymmetricHeap& heap_;
   std::uint32_t* busy_;
-  Address control_ = 0;     ///< this rank's: flags, then what the kernel is given (replayable_collectives.cpp)
-  void* poison_ = nullptr;  ///< pinned
-  cudaStream_t rescue_ = nullptr;
+  Address control_ = 0;  ///< this rank's: flags, then what the kernel is given (replayable_collectives.cpp)
 };
 
 }  // namespace foreshard::gpu

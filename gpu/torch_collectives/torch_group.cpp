@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -31,7 +32,8 @@ Result<std::unique_ptr<TorchGroup>> TorchGroup::open(const TorchGroupSettings& s
   FORESHARD_TRY(driver());
   FORESHARD_TRY(reduce_runs_here());
   std::unique_ptr<TorchGroup> group(new TorchGroup(settings));
-  auto sockets = PeerSockets::open(settings.rank, settings.ranks, settings.timeout);
+  auto sockets =
+      PeerSockets::open(settings.rank, settings.ranks, std::min(settings.connect, settings.limits.timeout / 2));
   FORESHARD_TRY(sockets);
   group->sockets_ = std::move(*sockets);
   return group;
@@ -65,10 +67,13 @@ Result<void> TorchGroup::connect(const std::vector<std::string>& addresses) {
   for (Lane& lane : lanes_)
     for (cudaEvent_t* event : {&lane.last, &lane.last_captured})
       FORESHARD_TRY(check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreate"));
+  sockets_->set_timeout(settings_.limits.timeout);
   return {};
 }
 
 TorchGroup::~TorchGroup() {
+  // CUDA waits for the device to free memory: nobody is to wait for this rank meanwhile.
+  if (sockets_ != nullptr) sockets_->leave();
   for (Lane& lane : lanes_)
     for (cudaEvent_t event : {lane.last, lane.last_captured})
       if (event != nullptr) (void)cudaEventDestroy(event);
@@ -77,21 +82,25 @@ TorchGroup::~TorchGroup() {
   if (progress_ != nullptr) (void)cudaFreeHost(progress_);
 }
 
-Result<void> TorchGroup::usable() const {
+Result<void> TorchGroup::usable() {
   if (lost_.load()) return fail(ErrorKind::rank_lost, "the group was given up because a rank is lost");
   if (replayable_ == nullptr) return fail(ErrorKind::usage, "the group is not connected");
-  if (const auto peer = sockets_->gone())
+  if (const auto peer = sockets_->gone()) {
+    ++refused_;
     return fail(ErrorKind::rank_lost, fmt::format("rank {} of the group has ended", *peer));
+  }
   return check(cudaSetDevice(settings_.device), "cudaSetDevice");
 }
 
 Result<void*> TorchGroup::allocate(Bytes bytes) {
   const std::lock_guard lock(mutex_);
   FORESHARD_TRY(usable());
+  if (unallocatable_) return tl::unexpected<Error>(*unallocatable_);
   // Mapping memory puts nothing on a stream: a capture of this thread, or a global one, need not end for it.
   auto mode = cudaStreamCaptureModeRelaxed;
   FORESHARD_TRY(check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode"));
   auto memory = heap_->allocate(bytes);
+  if (!memory && memory.error().kind != ErrorKind::out_of_memory) unallocatable_ = memory.error();
   FORESHARD_TRY(check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode"));
   return memory;
 }
@@ -156,57 +165,30 @@ Result<void> TorchGroup::reduce_scatter(const ScatterCall& call, cudaStream_t st
       [&] { return replayable_->reduce_scatter(call, stream); });
 }
 
-bool TorchGroup::pending() const {
+GroupProgress TorchGroup::progress() const {
+  GroupProgress now;
   for (std::uint32_t kind = 0; kind < kCallKinds; ++kind) {
-    const auto done = std::atomic_ref<std::uint32_t>(progress_->done[kind]).load();
-    if (done != issued_[kind].load() || std::atomic_ref<std::uint32_t>(progress_->busy[kind]).load() != 0) return true;
+    LaneProgress& lane = now.lanes[kind];
+    lane.done = std::atomic_ref<std::uint32_t>(progress_->done[kind]).load();
+    lane.issued = issued_[kind].load();  // after done, which does not pass it
+    lane.replaying = std::atomic_ref<std::uint32_t>(progress_->busy[kind]).load() != 0;
   }
-  return false;
-}
-
-Error TorchGroup::give_up(Error error) {
-  lost_.store(true);
-  (void)cudaSetDevice(settings_.device);
-  eager_->abandon();
-  replayable_->abandon();
-  return error;
-}
-
-Result<void> TorchGroup::look() {
-  const auto now = std::chrono::steady_clock::now();
-  const bool waiting = pending();
-  bool moved = !waiting;
-  for (std::uint32_t kind = 0; kind < kCallKinds; ++kind) {
-    const auto done = std::atomic_ref<std::uint32_t>(progress_->done[kind]).load();
-    moved = moved || done != seen_[kind] || done == issued_[kind].load();
-    seen_[kind] = done;
-  }
-  if (moved || moved_ == decltype(moved_){}) moved_ = now;
-  const auto peer = sockets_->gone();
-  if (!peer || !waiting || together_ == decltype(together_){}) together_ = now;
-  if (peer && now - together_ >= settings_.settle)
-    return tl::unexpected<Error>(give_up({ErrorKind::rank_lost,
-                                          fmt::format("rank {} of the group has ended while rank {} waits for it in a "
-                                                      "collective",
-                                                      *peer, settings_.rank),
-                                          {},
-                                          {}}));
-  if (now - moved_ >= settings_.timeout)
-    return tl::unexpected<Error>(give_up(
-        {ErrorKind::rank_hung,
-         fmt::format("rank {} waits for {} s in a collective", settings_.rank, settings_.timeout.count() / 1000),
-         {},
-         {}}));
-  return {};
+  now.gone = sockets_->gone();
+  now.refused = refused_.load();
+  return now;
 }
 
 Result<void> TorchGroup::watch(std::chrono::milliseconds time) {
   const auto end = std::chrono::steady_clock::now() + time;
   if (progress_ == nullptr) return fail(ErrorKind::usage, "the group is not connected");
   for (;;) {
-    if (lost_.load()) return tl::unexpected<Error>(give_up({ErrorKind::rank_lost, "the group was given up", {}, {}}));
-    FORESHARD_TRY(look());
-    if (std::chrono::steady_clock::now() >= end) return {};
+    if (lost_.load()) return fail(ErrorKind::rank_lost, "the group was given up");
+    const auto now = std::chrono::steady_clock::now();
+    if (auto kept = timers_.look(progress(), now); !kept) {
+      lost_.store(true);
+      return kept;
+    }
+    if (now >= end) return {};
     std::this_thread::sleep_for(kLook);
   }
 }

@@ -1,5 +1,5 @@
 // Our own collectives for one process group of PyTorch: symmetric memory for its caching allocator, all-gathers and
-// reduce-scatters on its streams, and the end of all waits when a rank dies.
+// reduce-scatters on its streams, and the word that a rank is lost.
 //
 // Who: c_interface.cpp. The group's ranks are processes of one host, each with a GPU of its own. Order: calls of one
 // kind follow each other on the device, whatever streams they are put on. Streams that are being captured into a CUDA
@@ -13,6 +13,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "gpu/collectives/symmetric_heap.hpp"
 #include "gpu/torch_collectives/call_records.hpp"
 #include "gpu/torch_collectives/peer_sockets.hpp"
+#include "gpu/torch_collectives/progress_timers.hpp"
 #include "gpu/torch_collectives/replayable_collectives.hpp"
 
 namespace foreshard::gpu {
@@ -29,8 +31,9 @@ struct TorchGroupSettings {
   std::uint32_t rank = 0;  ///< in the group
   std::uint32_t ranks = 1;
   int device = 0;
-  std::chrono::milliseconds timeout{600'000};  ///< for a rank to come to an allocation, and for a collective to end
-  std::chrono::milliseconds settle{2'000};     ///< after a rank has ended, for collectives that it had finished
+  ProgressLimits limits;  ///< its timeout also for a rank to come to an allocation
+  /// For a rank to come to connect(), where all are at the same place; half of the timeout where that is less.
+  std::chrono::milliseconds connect{30'000};
 };
 
 class TorchGroup {
@@ -49,6 +52,8 @@ class TorchGroup {
   [[nodiscard]] Result<void> connect(const std::vector<std::string>& addresses);
 
   /// Symmetric memory. Collective: all ranks ask for the same sizes in the same order. Stays until the group ends.
+  /// Errors: out_of_memory on all ranks where one has none, after which it may be asked for again; any other (a rank
+  /// ended, did not come, asked for something else) is final: each call after it fails with it at once.
   [[nodiscard]] Result<void*> allocate(Bytes bytes);
   [[nodiscard]] bool contains(const void* memory, Bytes bytes);
 
@@ -56,9 +61,8 @@ class TorchGroup {
   [[nodiscard]] Result<void> all_gather(const void* input, void* output, Bytes slice, cudaStream_t stream);
   [[nodiscard]] Result<void> reduce_scatter(const ScatterCall& call, cudaStream_t stream);
 
-  /// Returns after `time`; before that with an error when the group is lost: a rank has ended and collectives wait for
-  /// it, or one takes longer than the timeout. Their waits have been ended then, so that streams go on: what they
-  /// deliver is undefined, and the process must not use it.
+  /// Returns after `time`; before that with an error when the group is lost (progress_timers.hpp), and at once from
+  /// then on. Streams go on waiting, so that nothing runs on what never came; calls are refused. Touches no CUDA.
   [[nodiscard]] Result<void> watch(std::chrono::milliseconds time);
 
  private:
@@ -73,15 +77,14 @@ class TorchGroup {
     std::uint32_t calls = 0;              ///< not captured
   };
 
-  explicit TorchGroup(const TorchGroupSettings& settings) : settings_(settings) {}
-  [[nodiscard]] Result<void> usable() const;
+  explicit TorchGroup(const TorchGroupSettings& settings)
+      : settings_(settings), timers_(settings.rank, settings.limits) {}
+  [[nodiscard]] Result<void> usable();
   template <class Eager, class Captured>
   [[nodiscard]] Result<void> issue(const CallRecord& record, cudaStream_t stream, Eager eager, Captured captured);
   [[nodiscard]] Result<void> follow(Lane& lane, cudaStream_t stream, unsigned long long capture);
   [[nodiscard]] Result<void> finish(Lane& lane, CallKind kind, cudaStream_t stream, unsigned long long capture);
-  [[nodiscard]] bool pending() const;
-  [[nodiscard]] Result<void> look();
-  [[nodiscard]] Error give_up(Error error);
+  [[nodiscard]] GroupProgress progress() const;
 
   TorchGroupSettings settings_;
   std::mutex mutex_;  ///< of all below but what watch() reads
@@ -93,11 +96,10 @@ class TorchGroup {
   std::array<Lane, kCallKinds> lanes_;
   Progress* progress_ = nullptr;
   std::array<std::atomic<std::uint32_t>, kCallKinds> issued_{};
+  std::atomic<std::uint32_t> refused_{0};  ///< calls, because a rank has ended
   std::atomic<bool> lost_{false};
-  // watch()'s own.
-  std::array<std::uint32_t, kCallKinds> seen_{};
-  std::chrono::steady_clock::time_point moved_{};     ///< when a collective ended last, or none was pending
-  std::chrono::steady_clock::time_point together_{};  ///< when all ranks were there, or none was waited for
+  std::optional<Error> unallocatable_;  ///< why no memory is allocated any more
+  ProgressTimers timers_;               ///< watch()'s own
 };
 
 }  // namespace foreshard::gpu

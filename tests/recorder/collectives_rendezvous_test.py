@@ -34,11 +34,32 @@ def facts(gpu, problem=None, **other):
     return {"abi": library.ABI, "host": "a", "gpu": gpu, "problem": problem} | other
 
 
+class Sockets:
+    """Between the endpoints of a group: connect() waits until all have come or one has closed its end."""
+
+    def __init__(self, ranks):
+        self.ranks, self.came, self.closed, self.changed = ranks, 0, [], threading.Condition()
+
+    def come(self, rank):
+        with self.changed:
+            self.came += 1
+            self.changed.notify_all()
+            assert self.changed.wait_for(lambda: self.came == self.ranks or self.closed, 10), "a rank keeps all waiting"
+            if self.came != self.ranks:
+                raise library.CollectiveError(14, f"rank {self.closed[0]} has ended before 'connect'")
+
+    def close(self, rank):
+        with self.changed:
+            self.closed.append(rank)
+            self.changed.notify_all()
+
+
 class Endpoint:
     """Opens as handle 100 + rank; `fails`: (rank, call) that does not work."""
 
-    def __init__(self, rank, fails=None):
+    def __init__(self, rank, fails=None, sockets=None):
         self.rank, self.fails, self.addresses, self.closed = rank, fails, None, []
+        self.sockets = sockets or Sockets(1)
 
     def check(self, call):
         if self.fails == (self.rank, call):
@@ -50,10 +71,12 @@ class Endpoint:
 
     def connect(self, handle, addresses):
         self.check("connect")
+        self.sockets.come(self.rank)
         self.addresses = addresses
 
     def close(self, handle):
         self.closed.append(handle)
+        self.sockets.close(self.rank)
 
 
 def meet(ranks, facts_of, endpoints=None):
@@ -96,11 +119,24 @@ class RendezvousTest(unittest.TestCase):
             self.assertIn(expected, found[0])
 
     def test_a_rank_that_fails_ends_it_for_all(self):
-        for fails, closed in (((1, "open"), [[100], []]), ((0, "connect"), [[100], [101]])):
-            endpoints = [Endpoint(rank, fails) for rank in range(2)]
-            found = meet(2, lambda rank: facts(f"GPU-{rank}"), endpoints)
-            self.assertEqual(found, [f"rank {fails[0]}: {fails[1]} does not work"] * 2)
+        for fails, closed in (
+            ((1, "open"), [[100], [], [102]]),
+            ((0, "connect"), [[100], [101], [102]]),
+            ((2, "connect"), [[100], [101], [102]]),
+        ):
+            sockets = Sockets(3)
+            endpoints = [Endpoint(rank, fails, sockets) for rank in range(3)]
+            found = meet(3, lambda rank: facts(f"GPU-{rank}"), endpoints)
+            self.assertEqual(found, [f"rank {fails[0]}: {fails[1]} does not work"] * 3)
             self.assertEqual([one.closed for one in endpoints], closed)
+
+    def test_the_cause_comes_before_its_consequences(self):
+        told = lambda code, text: {"problem": text, "code": code}  # noqa: E731
+        good = {"problem": None, "code": 0}
+        answers = [told(14, "rank 2 has ended"), good, told(4, "no peer access"), told(15, "rank 0 did not come")]
+        self.assertEqual(rendezvous._cause(answers), "rank 2: no peer access")
+        self.assertEqual(rendezvous._cause(answers[:2]), "rank 0: rank 2 has ended")
+        self.assertIsNone(rendezvous._cause([good, good]))
 
     def test_how_many_ranks_are_served(self):
         self.assertIn("one rank", rendezvous.verdict([facts("GPU-0")]))
@@ -110,12 +146,28 @@ class RendezvousTest(unittest.TestCase):
     def test_own_facts_are_json(self):
         self.assertEqual(json.loads(json.dumps(rendezvous.own_facts("GPU-0", None)))["abi"], library.ABI)
 
+    def test_a_host_that_is_not_known_is_told_to_all(self):
+        with mock.patch.object(rendezvous, "host", side_effect=OSError("/proc is not mounted")):
+            mine = rendezvous.own_facts("GPU-1", None)
+            self.assertEqual(rendezvous.own_facts("GPU-1", "no library")["problem"], "no library")
+        found = meet(2, lambda rank: mine if rank == 1 else facts("GPU-0"))
+        self.assertEqual(found, ["rank 1: one host cannot be told from another: /proc is not mounted"] * 2)
+
 
 class LibraryTest(unittest.TestCase):
     def test_a_missing_library_says_why(self):
         with mock.patch.dict(os.environ, {library.PATH_VARIABLE: "/nowhere/lib.so"}):
             with self.assertRaisesRegex(OSError, "/nowhere/lib.so is missing: the package was built without CUDA"):
                 library.load()
+
+    def test_a_library_of_another_version_says_so(self):
+        class Older:
+            foreshard_collectives_abi = staticmethod(lambda: library.ABI - 1)
+
+        for older, expected in ((Older(), f"interface {library.ABI - 1}"), (object(), "is not this package's library")):
+            with mock.patch.object(library.ctypes, "CDLL", lambda path, of=older: of):
+                with self.assertRaisesRegex(OSError, expected):
+                    library.Library("lib.so")
 
     @unittest.skipUnless(os.path.exists(os.environ.get(library.PATH_VARIABLE, "")), "the library was not built")
     def test_the_library_says_what_is_wrong(self):
@@ -130,6 +182,9 @@ class LibraryTest(unittest.TestCase):
             self.assertIn("cudaSetDevice", str(error))  # no driver, or no such GPU
         else:
             self.fail(f"a group on no GPU: {handle}, {address}")
+        self.assertEqual(loaded.error_number(), raised.exception.code if loaded.error().startswith("rank 0") else 4)
+        loaded.select(0)
+        self.assertEqual((loaded.error_number(), loaded.error()), (0, ""))
 
 
 class GradientsTest(unittest.TestCase):
@@ -159,6 +214,21 @@ class GradientsTest(unittest.TestCase):
         group.fsdp_params = [self.parameter(accumulated="float32")]
         group.post_backward("ignored")
         self.assertEqual(seen, ["bfloat16", "float32"])
+
+    def test_it_is_wrapped_once_and_told_to_one(self):
+        group, calls = self.group(self.parameter("bfloat16")), []
+        first, second = (types.SimpleNamespace(gradient_dtype=None) for _ in range(2))
+        group.post_backward = lambda *unused: calls.append(1)
+        gradients.follow(group, first)
+        wrapped = group.post_backward
+        gradients.follow(group, second)
+        self.assertIs(group.post_backward, wrapped)
+        group.post_backward()
+        self.assertEqual((first.gradient_dtype, second.gradient_dtype, len(calls)), (None, "bfloat16", 1))
+        second.gradient_dtype = None
+        gradients.follow(group, None)
+        group.post_backward()
+        self.assertEqual((second.gradient_dtype, len(calls)), (None, 2))
 
 
 if __name__ == "__main__":

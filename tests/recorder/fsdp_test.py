@@ -46,7 +46,7 @@ class CollectivesTest(unittest.TestCase):
         model = fsdp_model.shard(fsdp_model.Model())
         with self.assertLogs("foreshard", "WARNING"):
             (served,) = foreshard.collectives.enable(model)
-        self.assertEqual((served.units, served.by), (4, "nccl"))
+        self.assertEqual((served.units, served.all_gather, served.reduce_scatter), (4, "nccl", "nccl"))
         self.assertIn("cpu", served.reason)
 
     def test_calls_are_those_of_fsdp2(self):

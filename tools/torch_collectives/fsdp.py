@@ -51,7 +51,7 @@ def train(device, own, param=None, reduce=None, reshard=True, accumulate=1, fact
         model._set_unshard_async_op(True)
     if own:
         served = foreshard.collectives.enable(model)
-        assert all(one.by == "foreshard" for one in served), served
+        assert not any(one.reason for one in served), served
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     random = torch.Generator(device).manual_seed(dist.get_rank())
     losses = []

@@ -1,10 +1,12 @@
 """One rank kills itself in the middle of a training; the others must end within ten seconds. Started without torchrun,
-whose agent would end them itself: killed.py issuing|waiting|replaying|differing [RANKS].
+whose agent would end them itself: killed.py issuing|waiting|replaying|differing|stopped [RANKS].
 
-issuing: the others go on issuing steps. waiting: they wait for the GPU, in the step that the last rank does not come to.
-replaying: forward and backward are one CUDA graph. differing: the last rank lives, but gathers into another place than
-the others; a rank must say so, and no byte may arrive."""
+issuing: the others go on issuing steps. waiting: they wait for the GPU, in the step that the last rank does not come
+to. replaying: forward and backward are one CUDA graph. differing: the last rank lives, but gathers into another place
+than the others; a rank must say so, and no byte may arrive. stopped: forward passes alone, in which the last rank
+stops; one of the others must end with 15 after the process group's timeout."""
 
+import datetime
 import os
 import signal
 import subprocess
@@ -13,6 +15,7 @@ import time
 
 STEP = 5  # in which the last rank dies
 LIMIT_S = 10
+TIMEOUT_S = 20  # of the process group, where a rank stops
 
 
 def rank(how, number, ranks):
@@ -23,7 +26,8 @@ def rank(how, number, ranks):
 
     device = torch.device("cuda", number)
     torch.cuda.set_device(device)
-    dist.init_process_group("nccl", device_id=device)
+    timeout = datetime.timedelta(seconds=TIMEOUT_S) if how == "stopped" else None
+    dist.init_process_group("nccl", device_id=device, timeout=timeout)
     model, _ = llama.sharded("tiny", device, reshard=True, compiled=False)
     print(foreshard.collectives.enable(model), flush=True)
     batches = llama.Batches(model.size, 2, 512, device, number)
@@ -31,7 +35,10 @@ def rank(how, number, ranks):
     side = torch.cuda.Stream()
 
     def step():
-        batches.loss(model, tokens).backward()
+        with torch.set_grad_enabled(how != "stopped"):
+            loss = batches.loss(model, tokens)
+        if how != "stopped":
+            loss.backward()
 
     if how == "replaying":
         with torch.cuda.stream(side):
@@ -49,7 +56,7 @@ def rank(how, number, ranks):
         if number == ranks - 1 and turn == STEP and how != "differing":
             torch.cuda.synchronize()
             time.sleep(1)  # the others are in their step by now
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGSTOP if how == "stopped" else signal.SIGKILL)
         step()
         if how != "issuing":
             torch.cuda.synchronize()
@@ -58,9 +65,9 @@ def rank(how, number, ranks):
 def differing(last):
     """A step that gathers into one of two places, the last rank into the other from step STEP on."""
     import torch
-    from foreshard import collectives
+    from foreshard.collectives import groups
 
-    (group,) = collectives._groups.values()
+    (group,) = groups.connected()
     both = group.empty((2, group.ranks * 1000), torch.float32)
     side = torch.cuda.Stream()
     turns = iter(range(1_000_000))
@@ -92,17 +99,20 @@ def main(how, ranks):
     while all(process.poll() is None for process in started):
         time.sleep(0.05)
     died = time.monotonic()
-    late = False
+    wrong = False
+    if how == "stopped":
+        wrong = 15 not in [process.poll() for process in started]
+        started[-1].kill()
     for number, process in enumerate(started):
         try:
             process.wait(2 * LIMIT_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            late = True
+            wrong = True
         took = time.monotonic() - died
         print(f"{how}: rank {number} ended {took:.1f} s after the first, code {process.returncode}", flush=True)
-        late = late or took > LIMIT_S
-    sys.exit(late)
+        wrong = wrong or took > LIMIT_S
+    sys.exit(wrong)
 
 
 arguments = (sys.argv[1] if len(sys.argv) > 1 else "waiting", int(sys.argv[2]) if len(sys.argv) > 2 else 2)

@@ -47,7 +47,9 @@ for case in $CASES; do
       try 90 fsdp bash -c 'ranks fsdp.py'
       ;;
     killed)
-      for how in issuing waiting replaying differing; do try 60 "killed_$how" "$PYTHON" killed.py $how "$GPUS"; done
+      for how in issuing waiting replaying differing stopped; do
+        try 60 "killed_$how" "$PYTHON" killed.py $how "$GPUS"
+      done
       ;;
     trainer)
       for by in nccl foreshard; do try 90 "trainer_$by" bash -c 'ranks trainer.py "$@"' _ $by; done

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <thread>
@@ -74,6 +75,25 @@ TEST_CASE("a rank that leaves is named at once, one that does not come after the
   });
   CHECK(hung[0].error().kind == ErrorKind::rank_hung);
   CHECK(hung[0].error().what == "rank 1 did not come to 'together' in time");
+}
+
+TEST_CASE("a rank that gives up tells the others before it ends") {
+  std::atomic<bool> told{false};
+  const auto results = run_threads(3, 60s, [&](PeerSockets& sockets) -> Result<void> {
+    if (sockets.rank() != 1) {
+      auto waited = sockets.barrier("control");
+      told = true;
+      return waited;
+    }
+    sockets.leave();
+    while (!told) std::this_thread::sleep_for(1ms);
+    return {};
+  });
+  CHECK(results[1].has_value());
+  for (const std::size_t rank : {std::size_t{0}, std::size_t{2}}) {
+    REQUIRE_FALSE(results[rank].has_value());
+    CHECK(results[rank].error().kind == ErrorKind::rank_lost);
+  }
 }
 
 TEST_CASE("who does not know the word is not let in") {

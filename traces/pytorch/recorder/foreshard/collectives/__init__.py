@@ -9,19 +9,16 @@ nothing but the standard library; enable() imports torch.
 
 from __future__ import annotations
 
-import logging
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import rendezvous
+from . import fsdp_units, reasons, rendezvous
 
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["Served", "enable"]
-
-logger = logging.getLogger("foreshard")
+__all__ = ["Served", "disable", "enable"]
 
 # CUDA's hardware queues; 8 unless this says otherwise. FSDP2's streams, NCCL's and the library's are a dozen.
 _CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
@@ -34,89 +31,90 @@ class Served:
 
     ranks: int
     units: int
-    by: str  # "foreshard" or "nccl"
-    reason: str  # why NCCL; empty where foreshard
+    all_gather: str  # "foreshard" or "nccl"
+    reduce_scatter: str  # likewise
+    reason: str  # why NCCL serves what was asked for; empty where foreshard does
 
 
 def enable(model: nn.Module, *, all_gather: bool = True, reduce_scatter: bool = True) -> list[Served]:
-    """Puts foreshard's all-gather and reduce-scatter behind each FSDP2 module of `model`. Collective: every rank of its
-    process groups calls it, after fully_shard() and before the first step. Groups that cannot be served stay with NCCL,
-    with a logged reason, on all ranks alike. Raises where a rank does not come (the store's timeout)."""
-    out = []
-    connections = os.environ.get(_CONNECTIONS, "")
-    if not connections.isdigit() or int(connections) < _ENOUGH_CONNECTIONS:
-        logger.warning("set %s=32 before CUDA starts: streams that share a queue wait for each other", _CONNECTIONS)
-    for process_group, units in _units_by_group(model):
-        try:
-            if process_group is None:
-                raise rendezvous.Unserved("no shard dimension")
-            _serve(process_group, units, all_gather, reduce_scatter)
-        except rendezvous.Unserved as error:
-            logger.warning("NCCL serves the collectives of %d units: %s", len(units), error)
-            ranks = 1 if process_group is None else process_group.size()
-            out.append(Served(ranks, len(units), "nccl", str(error)))
-        else:
-            out.append(Served(process_group.size(), len(units), "foreshard", ""))
-    return out
+    """Puts foreshard's all-gather and reduce-scatter behind each FSDP2 module of `model`; what is False gets back what
+    was there before. Collective: every rank of its process groups calls it, after fully_shard() and between steps; it
+    may be called again. Groups that cannot be served stay with NCCL, with a logged reason, on all ranks alike. Raises
+    ValueError where the model has no FSDP2 module, and what the store raises where a rank does not come (its
+    timeout)."""
+    by_group = fsdp_units.by_group(model)
+    if not by_group:
+        raise ValueError(
+            "no module of the model is an FSDP2 module: call fully_shard() before enable(); "
+            "FullyShardedDataParallel (FSDP1) and DistributedDataParallel are not served"
+        )
+    _warn_of_roots(fsdp_units.root_count(model))
+    return [_enable(process_group, units, all_gather, reduce_scatter) for process_group, units in by_group]
 
 
-def _units_by_group(model: nn.Module) -> list[tuple[Any, list[tuple[Any, Any]]]]:
-    """(process group, its units) in the order of the model; a unit is an FSDP2 module and its parameter group. The
-    modules of a list unit share a state and are one."""
-    from torch.distributed.fsdp import FSDPModule
-
-    from ..units import groups_of
-
-    found: dict[int, tuple[Any, list[tuple[Any, Any]]]] = {}
-    seen: set[int] = set()
-    for module in model.modules():
-        if not isinstance(module, FSDPModule) or id(module._get_fsdp_state()) in seen:
-            continue
-        seen.add(id(module._get_fsdp_state()))
-        for param_group in groups_of(module._get_fsdp_state()):
-            process_group = getattr(param_group.mesh_info, "shard_process_group", None)
-            found.setdefault(id(process_group), (process_group, []))[1].append((module, param_group))
-    return list(found.values())
+def disable(model: nn.Module) -> None:
+    """Gives each FSDP2 module of `model` back what enable() replaced. Between steps, on all ranks. The groups stay
+    connected, with their memory, for models that are enabled later."""
+    for _, units in fsdp_units.by_group(model):
+        for unit in units:
+            unit.give_back()
 
 
-_groups: dict[tuple[Any, ...], Any] = {}  # Group, or rendezvous.Unserved, by the process group's name and ranks
+def _enable(process_group: Any, units: list[fsdp_units.Unit], all_gather: bool, reduce_scatter: bool) -> Served:
+    for unit in units:
+        unit.give_back()
+    ranks = 1 if process_group is None else process_group.size()
+    try:
+        group = _group_for(process_group, units)
+    except rendezvous.Unserved as error:
+        rank = _own_rank() if process_group is None else process_group.rank()
+        reason = str(error)
+        reasons.warn(rank, "NCCL serves the collectives of %d units: %s", len(units), reason)
+        return Served(ranks, len(units), "nccl", "nccl", reason)
+    if all_gather or reduce_scatter:
+        _warn_of_connections(process_group.rank())
+    for unit in units:
+        unit.put(group, process_group, all_gather, reduce_scatter)
+    by = ["foreshard" if asked else "nccl" for asked in (all_gather, reduce_scatter)]
+    return Served(ranks, len(units), *by, "")
 
 
-def _serve(process_group: Any, units: list[tuple[Any, Any]], all_gather: bool, reduce_scatter: bool) -> None:
-    from ..units import groups_of
-    from . import gradients
-
-    device = units[0][1].device
+def _group_for(process_group: Any, units: list[fsdp_units.Unit]) -> Any:
+    """Raises rendezvous.Unserved; what is asked before the ranks meet is the same on all ranks of one program."""
+    if process_group is None:
+        raise rendezvous.Unserved("no shard dimension")
+    device = units[0].param_group.device
     if device.type != "cuda":
         raise rendezvous.Unserved(f"the parameters are on {device.type}")
-    if not hasattr(units[0][0], "set_custom_all_gather"):
-        raise rendezvous.Unserved("this PyTorch has no set_custom_all_gather (2.8 and later)")
-    if any(len(groups_of(module._get_fsdp_state())) > 1 for module, _ in units):
+    if any(unit.has_several_groups() for unit in units):
         raise rendezvous.Unserved("a module has several parameter groups")
-    group = _group_of(process_group, device)
-    from .comms import ForeshardAllGather, ForeshardReduceScatter
+    from . import groups
 
-    for module, param_group in units:
-        if all_gather:
-            module.set_custom_all_gather(ForeshardAllGather(group, process_group))
-        if reduce_scatter:
-            comm = ForeshardReduceScatter(group, process_group, lambda of=param_group: of.gradient_divide_factor)
-            module.set_custom_reduce_scatter(comm)
-            gradients.follow(param_group, comm)
+    return groups.of(process_group, device)
 
 
-def _group_of(process_group: Any, device: Any) -> Any:
-    """One for each process group of a process, also over several models."""
-    from torch.distributed import get_process_group_ranks
+def _own_rank() -> int:
+    from torch import distributed
 
-    key = (process_group.group_name, *get_process_group_ranks(process_group))
-    if key not in _groups:
-        from .group import Group
+    return distributed.get_rank()
 
-        try:
-            _groups[key] = Group(process_group, device)
-        except rendezvous.Unserved as error:
-            _groups[key] = error
-    if isinstance(_groups[key], rendezvous.Unserved):
-        raise _groups[key]
-    return _groups[key]
+
+def _warn_of_roots(count: int) -> None:
+    if count > 1:
+        reasons.warn(
+            _own_rank(), "the model has %d FSDP2 modules that no other holds: fully_shard(model) too, after its "
+            "layers, or each is a root, whose gathers wait for all work before them", count,
+        )  # fmt: skip
+
+
+_warned_of_connections = False
+
+
+def _warn_of_connections(rank: int) -> None:
+    """Once in a process: it is the process's."""
+    global _warned_of_connections
+    found = os.environ.get(_CONNECTIONS, "")
+    if _warned_of_connections or (found.isdigit() and int(found) >= _ENOUGH_CONNECTIONS):
+        return
+    _warned_of_connections = True
+    reasons.warn(rank, "set %s=32 before CUDA starts: streams that share a queue wait for each other", _CONNECTIONS)

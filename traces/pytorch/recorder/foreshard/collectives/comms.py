@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +13,8 @@ from torch.distributed.fsdp._fully_shard._fsdp_api import AllGather, ReduceScatt
 
 from .group import Group, reducible
 
-logger = logging.getLogger("foreshard")
+# A slice of a captured reduce-scatter, at most (kMaxSlice, gpu/torch_collectives/replayable_collectives.cpp).
+_CAPTURED_SLICE_BYTES = 2 << 30
 
 
 class StreamWork(dist.Work):
@@ -27,19 +27,6 @@ class StreamWork(dist.Work):
     def wait(self, timeout: Any = None) -> bool:
         torch.cuda.current_stream().wait_event(self._event)
         return True
-
-
-class _Reasons:
-    """Says once each why NCCL serves a call."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._said: set[str] = set()
-
-    def say(self, reason: str) -> None:
-        if reason not in self._said:
-            self._said.add(reason)
-            logger.warning("NCCL serves a %s: %s", self._what, reason)
 
 
 def _put(group: Group, call: Callable[[int], None], async_op: bool) -> StreamWork | None:
@@ -61,9 +48,10 @@ def _put(group: Group, call: Callable[[int], None], async_op: bool) -> StreamWor
 class ForeshardAllGather(AllGather):
     """Copy engines alone: no SM. The output lies in the group's symmetric memory, the input is this rank's part."""
 
-    def __init__(self, group: Group, process_group: dist.ProcessGroup) -> None:
+    def __init__(self, group: Group, process_group: dist.ProcessGroup, replaced: AllGather) -> None:
+        """`replaced`: what stood behind the unit before."""
         self._group, self._process_group = group, process_group
-        self._reasons = _Reasons("all-gather")
+        self.foreshard_replaced = replaced
 
     def allocate(self, size: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
         return self._group.empty([int(one) for one in size], dtype)
@@ -76,7 +64,7 @@ class ForeshardAllGather(AllGather):
         async_op: bool = False,
     ) -> dist.Work | None:
         if reason := self._unserved(output_tensor, group):
-            self._reasons.say(reason)
+            self._group.reasons.say("an all-gather", reason)
             return dist.all_gather_into_tensor(output_tensor, input_tensor, group=group, async_op=async_op)
         return _put(self._group, lambda stream: self._group.all_gather(output_tensor, input_tensor, stream), async_op)
 
@@ -94,12 +82,17 @@ class ForeshardReduceScatter(ReduceScatter):
     which are the same sums, and the input is as much smaller."""
 
     def __init__(
-        self, group: Group, process_group: dist.ProcessGroup, divide_factor: Callable[[], float | None]
+        self,
+        group: Group,
+        process_group: dist.ProcessGroup,
+        replaced: ReduceScatter,
+        divide_factor: Callable[[], float | None],
     ) -> None:
-        """`divide_factor`: what set_gradient_divide_factor was given, None where nothing."""
+        """`replaced`: what stood behind the unit before. `divide_factor`: what set_gradient_divide_factor was given,
+        None where nothing."""
         self._group, self._process_group = group, process_group
+        self.foreshard_replaced = replaced
         self._divide_factor = divide_factor
-        self._reasons = _Reasons("reduce-scatter")
         self.gradient_dtype: torch.dtype | None = None
         self._output_numel: int | None = None
 
@@ -124,7 +117,7 @@ class ForeshardReduceScatter(ReduceScatter):
     ) -> dist.Work | None:
         scale = self._scale(op)
         if reason := self._unserved(output_tensor, input_tensor, group, scale):
-            self._reasons.say(reason)
+            self._group.reasons.say("a reduce-scatter", reason)
             # to(): a narrow input, which NCCL cannot reduce into a wider output.
             return dist.reduce_scatter_tensor(
                 output=output_tensor, input=input_tensor.to(output_tensor.dtype), group=group, op=op, async_op=async_op
@@ -155,4 +148,7 @@ class ForeshardReduceScatter(ReduceScatter):
             return f"its dtype is {source.dtype}"
         if not self._group.contains(source):
             return "its input is not in symmetric memory"
+        size = output.numel() * source.element_size()
+        if size > _CAPTURED_SLICE_BYTES and torch.cuda.is_current_stream_capturing():
+            return f"it is captured and reduces {size} bytes a rank, more than {_CAPTURED_SLICE_BYTES}"
         return None

@@ -20,12 +20,21 @@ def gradient_dtype(param_group: Any) -> Any:
 
 
 def follow(param_group: Any, reduce_scatter: Any) -> None:
-    """Tells `reduce_scatter` the dtype before each post_backward of the group. FSDP2 asks for the reduction's input by
-    the reduce dtype alone, after it has taken the gradients off the parameters."""
+    """Tells `reduce_scatter`, in place of the one before it, the dtype before each post_backward of the group; None:
+    nobody. FSDP2 asks for the reduction's input by the reduce dtype alone, after it has taken the gradients off the
+    parameters. post_backward is wrapped once: others may have wrapped it since."""
+    if not hasattr(param_group, "_foreshard_follower"):
+        _wrap(param_group)
+    param_group._foreshard_follower = reduce_scatter
+
+
+def _wrap(param_group: Any) -> None:
     post_backward = param_group.post_backward
 
     def tell_and_reduce(*arguments: Any) -> Any:
-        reduce_scatter.gradient_dtype = gradient_dtype(param_group)
+        follower = param_group._foreshard_follower
+        if follower is not None:
+            follower.gradient_dtype = gradient_dtype(param_group)
         return post_backward(*arguments)
 
     param_group.post_backward = tell_and_reduce

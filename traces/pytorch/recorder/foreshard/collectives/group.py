@@ -8,20 +8,22 @@ import logging
 import os
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from . import library, rendezvous
+from . import library, memory, rendezvous
+from .reasons import Reasons
 
 logger = logging.getLogger("foreshard")
 
-# How long the program may take to end by itself when a rank is lost; with the library's own two seconds, ten at most.
-GRACE_S = 5.0
+# The first PyTorch that this was run with; those before it differ in MemPool, in FSDP2's hooks and in their signatures.
+_PYTORCH = (2, 11)
 _WATCH_MS = 200
+# For the last words of a process whose group is lost: then the library ends it, whatever its threads wait for.
+_GRACE_MS = 3000
 
 
 class Group:
@@ -31,41 +33,48 @@ class Group:
         """Raises rendezvous.Unserved, on all ranks."""
         self.device = device
         self.ranks, self.rank = group.size(), group.rank()
-        library_or_problem = _load()
-        problem = library_or_problem if isinstance(library_or_problem, str) else None
+        self.reasons = Reasons(self.rank)
+        problem = _problem_of_pytorch()
+        self.library: Any = None
+        if problem is None:
+            self.library, self._allocator, problem = _load(device)
         timeout_ms = int(_timeout_s(group, device) * 1000)
         rounds = rendezvous.StoreRounds(_store(group), self.rank, self.ranks)
-        facts = rendezvous.own_facts(str(torch.cuda.get_device_properties(device).uuid), problem)
-        self.library: Any = library_or_problem
         endpoint = _Endpoint(self.library, (self.rank, self.ranks, device.index, timeout_ms))
-        self.handle = rendezvous.meet(rounds, facts, endpoint)
-        # Kept: the pool does not own its allocator.
-        self._allocator = torch.cuda.memory.CUDAPluggableAllocator(
-            self.library.path, "foreshard_collectives_malloc", "foreshard_collectives_free"
-        )
+        self.handle = rendezvous.meet(rounds, rendezvous.own_facts(_uuid(device), problem), endpoint)
         self.pool = torch.cuda.MemPool(self._allocator.allocator())
         self.stream = torch.cuda.Stream(device, priority=-1)
         self._closing = False
         self._watcher = threading.Thread(target=self._watch, name="foreshard-watch", daemon=True)
         self._watcher.start()
-        atexit.register(self._close)
+        atexit.register(self.close)
 
     def empty(self, size: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        """As torch.empty, in symmetric memory. A pool that has to grow waits for the other ranks."""
+        """As torch.empty, in symmetric memory. A pool that has to grow waits for the other ranks. Raises
+        torch.OutOfMemoryError where a rank has no memory, CollectiveError where one did not come, has ended or asked
+        for something else."""
         try:
             return self._empty(size, dtype)
-        except torch.OutOfMemoryError:
+        except torch.OutOfMemoryError as error:
+            self._check_that_memory_was_missing(error)
             # All ranks fail where one has no memory: each gives back what it has cached.
             torch.cuda.empty_cache()
         try:
             return self._empty(size, dtype)
         except torch.OutOfMemoryError as error:
-            raise torch.OutOfMemoryError(f"symmetric memory: {self.library.error()}") from error
+            self._check_that_memory_was_missing(error)
+            raise torch.OutOfMemoryError(f"symmetric memory: {self.library.error() or error}") from error
 
     def _empty(self, size: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
         self.library.select(self.handle)
         with torch.cuda.use_mem_pool(self.pool, self.device):
             return torch.empty(tuple(size), dtype=dtype, device=self.device)
+
+    def _check_that_memory_was_missing(self, error: Exception) -> None:
+        """PyTorch says out of memory whatever an allocator's reason is; 0: it did not ask the library."""
+        number = self.library.error_number()
+        if number not in (0, library.OUT_OF_MEMORY):
+            raise library.CollectiveError(number, f"symmetric memory: {self.library.error()}") from error
 
     def contains(self, tensor: torch.Tensor) -> bool:
         return self.library.contains(self.handle, tensor.data_ptr(), tensor.numel() * tensor.element_size())
@@ -80,31 +89,19 @@ class Group:
             self.handle, source.data_ptr(), output.data_ptr(), output.numel(), dtypes, scale, stream
         )
 
+    def close(self) -> None:
+        """Stops watching. Before CUDA goes: the watcher reads memory that CUDA gave."""
+        self._closing = True
+        self._watcher.join(10 * _WATCH_MS / 1000)
+        atexit.unregister(self.close)
+
     def _watch(self) -> None:
         while not self._closing:
             try:
-                self.library.watch(self.handle, _WATCH_MS)
+                self.library.watch(self.handle, _WATCH_MS, _GRACE_MS)
             except library.CollectiveError as error:
-                self._end(error)
+                _end_process(error)
                 return
-
-    def _end(self, error: library.CollectiveError) -> None:
-        """What the streams deliver from now on is undefined, so the process must end, as NCCL's watchdog ends it."""
-        logger.error("%s: this process ends within %g s", error, GRACE_S)
-        deadline = time.monotonic() + GRACE_S
-        while time.monotonic() < deadline and not self._closing:
-            try:
-                self.library.watch(self.handle, _WATCH_MS)  # ends the waits of what was issued since
-            except library.CollectiveError:
-                time.sleep(_WATCH_MS / 1000)
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        os._exit(error.code)
-
-    def _close(self) -> None:
-        """Before CUDA goes: the watcher reads memory that CUDA gave."""
-        self._closing = True
-        self._watcher.join(2 * GRACE_S)
 
 
 class _Endpoint:
@@ -123,6 +120,21 @@ class _Endpoint:
         self._library.close(handle)
 
 
+def _end_process(error: library.CollectiveError) -> None:
+    """As NCCL's watchdog does. Streams wait for what never comes, and nothing may run on what they would have brought:
+    nothing here touches CUDA, and the waits are left as they are. The library's timer runs already: a log handler's
+    lock, or a stream's, may be held by a thread that waits for the device."""
+    try:
+        logger.error("%s: this process ends with code %d", error, error.code)
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):  # closed, or nobody reads
+        pass
+    finally:
+        os._exit(error.code)
+
+
 def dtype_number(dtype: torch.dtype) -> int:
     return library.DTYPES[str(dtype).removeprefix("torch.")]
 
@@ -131,12 +143,26 @@ def reducible(dtype: torch.dtype) -> bool:
     return str(dtype).removeprefix("torch.") in library.DTYPES
 
 
-def _load() -> library.Library | str:
-    """The library, or why there is none."""
+def _problem_of_pytorch() -> str | None:
+    version = torch.__version__
+    numbers = str(version).split(".")[:2]
+    if all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) >= _PYTORCH:
+        return None
+    return f"PyTorch {version}; {_PYTORCH[0]}.{_PYTORCH[1]} or later is needed"
+
+
+def _load(device: torch.device) -> tuple[Any, Any, str | None]:
+    """The library and its allocator, or why there is none that serves."""
     try:
-        return library.load()
+        loaded = library.load()
+        allocator = memory.allocator(loaded.path)
+        return loaded, allocator, memory.problem_of_pools(loaded, allocator, device)
     except OSError as error:
-        return str(error)
+        return None, None, str(error)
+
+
+def _uuid(device: torch.device) -> str:
+    return str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))  # PyTorch before 2.4 has none
 
 
 _rounds_of: dict[str, int] = {}

@@ -7,13 +7,15 @@ import ctypes
 import os
 from pathlib import Path
 
-ABI = 1
+ABI = 2
 ADDRESS_BYTES = 64
 NAME = "libforeshard_collectives.so"
 PATH_VARIABLE = "FORESHARD_COLLECTIVES_LIBRARY"
 
 # As the header numbers them, by the names of torch.dtype.
 DTYPES = {"float32": 0, "bfloat16": 1, "float16": 2}
+
+OUT_OF_MEMORY = 10  # of docs/exit_codes.md
 
 _SIGNATURES = {
     "open": [ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p],
@@ -24,7 +26,7 @@ _SIGNATURES = {
     "all_gather": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p],
     "reduce_scatter": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int,
                        ctypes.c_float, ctypes.c_void_p],
-    "watch": [ctypes.c_void_p, ctypes.c_uint64],
+    "watch": [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64],
 }  # fmt: skip
 
 
@@ -43,12 +45,15 @@ class Library:
         """Raises OSError where the library cannot be loaded, or is another version's."""
         self.path = path
         self._library = ctypes.CDLL(path)
-        self._library.foreshard_collectives_error.restype = ctypes.c_char_p
-        found = self._library.foreshard_collectives_abi()
-        if found != ABI:
-            raise OSError(f"{path} has interface {found}; this package needs {ABI}")
-        for name, arguments in _SIGNATURES.items():
-            self._function(name).argtypes = arguments
+        try:
+            found = self._function("abi")()
+            if found != ABI:
+                raise OSError(f"{path} has interface {found}; this package needs {ABI}")
+            self._function("error").restype = ctypes.c_char_p
+            for name, arguments in _SIGNATURES.items():
+                self._function(name).argtypes = arguments
+        except AttributeError as error:
+            raise OSError(f"{path} is not this package's library: {error}") from None
         for name in ("close", "select"):
             self._function(name).restype = None
 
@@ -66,6 +71,7 @@ class Library:
         self._function("close")(handle)
 
     def select(self, handle: int) -> None:
+        """Of 0: none. Forgets the thread's last failure."""
         self._function("select")(handle)
 
     def contains(self, handle: int, memory: int, size: int) -> bool:
@@ -79,13 +85,17 @@ class Library:
     ) -> None:
         self._call("reduce_scatter", handle, source, target, count, *dtypes, scale, stream)
 
-    def watch(self, handle: int, milliseconds: int) -> None:
-        self._call("watch", handle, milliseconds)
+    def watch(self, handle: int, milliseconds: int, grace_ms: int) -> None:
+        """After a failure the process ends `grace_ms` later, with the error's code."""
+        self._call("watch", handle, milliseconds, grace_ms)
 
     def error(self) -> str:
         """Of the last call that failed on this thread."""
-        text = self._library.foreshard_collectives_error()
-        return text.decode(errors="replace")
+        return self._function("error")().decode(errors="replace")
+
+    def error_number(self) -> int:
+        """Likewise; 0: none since the last select()."""
+        return int(self._function("error_number")())
 
     def _function(self, name: str):  # noqa: ANN202 (ctypes has no public type for it)
         return getattr(self._library, f"foreshard_collectives_{name}")

@@ -1,7 +1,8 @@
 """How the ranks of a process group decide, all alike, whether foreshard's collectives serve it.
 
 Three rounds through the group's store: what each rank is and has, where it listens, whether it has connected. Each rank
-reads every rank's answer, so that all come to the same verdict; a rank that cannot go on says so in its answer.
+reads every rank's answer, so that all come to the same verdict; a rank that cannot go on says so in its answer. It
+closes its end before it waits for the others' answers: they may be waiting for it in connect().
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any, Protocol
 from .library import ABI, CollectiveError
 
 MOST_RANKS = 8
+# Codes of failures that another rank's has caused (docs/exit_codes.md): it ended, or did not come.
+_CONSEQUENCES = (14, 15)
 
 
 class Unserved(Exception):
@@ -39,7 +42,11 @@ def host() -> str:
 
 
 def own_facts(gpu: str, problem: str | None) -> dict[str, Any]:
-    return {"abi": ABI, "host": host(), "gpu": gpu, "problem": problem}
+    try:
+        where = host()
+    except OSError as error:
+        where, problem = "", problem or f"one host cannot be told from another: {error}"
+    return {"abi": ABI, "host": where, "gpu": gpu, "problem": problem}
 
 
 def verdict(facts: list[dict[str, Any]]) -> str | None:
@@ -72,19 +79,21 @@ def meet(rounds: StoreRounds, facts: dict[str, Any], endpoint: Endpoint) -> int:
     """The handle of the connected group. Raises Unserved on all ranks, or on none."""
     if reason := verdict(rounds.ask("facts", facts)):
         raise Unserved(reason)
-    handle, address, problem = 0, b"", None
+    handle, address, failure = 0, b"", None
     try:
         handle, address = endpoint.open()
     except CollectiveError as error:
-        problem = str(error)
-    answers = rounds.ask("address", {"address": address.hex(), "problem": problem})
-    reason = _first_problem(answers)
+        failure = error
+    answers = rounds.ask("address", {"address": address.hex(), **_told(failure)})
+    reason = _cause(answers)
     if reason is None:
         try:
             endpoint.connect(handle, [bytes.fromhex(answer["address"]) for answer in answers])
         except CollectiveError as error:
-            problem = str(error)
-        reason = _first_problem(rounds.ask("connected", {"problem": problem}))
+            failure = error
+            endpoint.close(handle)
+            handle = 0
+        reason = _cause(rounds.ask("connected", _told(failure)))
     if reason is None:
         return handle
     if handle:
@@ -92,5 +101,14 @@ def meet(rounds: StoreRounds, facts: dict[str, Any], endpoint: Endpoint) -> int:
     raise Unserved(reason)
 
 
-def _first_problem(answers: list[dict[str, Any]]) -> str | None:
-    return next((f"rank {rank}: {answer['problem']}" for rank, answer in enumerate(answers) if answer["problem"]), None)
+def _told(failure: CollectiveError | None) -> dict[str, Any]:
+    return {"problem": None, "code": 0} if failure is None else {"problem": str(failure), "code": failure.code}
+
+
+def _cause(answers: list[dict[str, Any]]) -> str | None:
+    """The first rank's problem that is no consequence of another's; where all are, the first."""
+    problems = [(answer["code"] in _CONSEQUENCES, rank) for rank, answer in enumerate(answers) if answer["problem"]]
+    if not problems:
+        return None
+    _, rank = min(problems)
+    return f"rank {rank}: {answers[rank]['problem']}"
