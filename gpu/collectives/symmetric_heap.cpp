@@ -116,6 +116,7 @@ Result<void*> SymmetricHeap::allocate(Bytes bytes) {
   }
   const Result<Block> block = map(size, own);
   (void)api.mem_release(own);  // the mapping keeps the memory
+  in_step_ = in_step_ && block.has_value();
   FORESHARD_TRY(block);
   blocks_.push_back(*block);
   std::sort(blocks_.begin(), blocks_.end(), [](const Block& a, const Block& b) { return a.base < b.base; });

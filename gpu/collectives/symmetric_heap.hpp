@@ -38,8 +38,11 @@ class SymmetricHeap {
   SymmetricHeap& operator=(const SymmetricHeap&) = delete;
 
   /// This rank's copy, whose content is undefined; `bytes` is rounded up to granularity(). Errors, the same on all
-  /// ranks: a rank is out of memory (that kind), ranks ask for different sizes.
+  /// ranks: a rank is out of memory (that kind), ranks ask for different sizes. On one rank alone: its memory, or
+  /// another's, cannot be mapped; then in_step() is false.
   [[nodiscard]] Result<void*> allocate(Bytes bytes);
+  /// False once an allocation failed on this rank alone: it cannot ask again, for the others have theirs.
+  [[nodiscard]] bool in_step() const { return in_step_; }
   /// Gives memory of allocate() back, by its first address. Waits for the device and for the other ranks first.
   [[nodiscard]] Result<void> release(void* memory);
 
@@ -75,6 +78,7 @@ class SymmetricHeap {
   Address arena_ = 0;
   Bytes arena_bytes_ = 0;
   Bytes arena_used_ = 0;
+  bool in_step_ = true;
   std::vector<Block> blocks_;  ///< by the address of this rank's copy
   HeapCounters counters_;
 };

@@ -100,9 +100,12 @@ Result<void*> TorchGroup::allocate(Bytes bytes) {
   auto mode = cudaStreamCaptureModeRelaxed;
   FORESHARD_TRY(check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode"));
   auto memory = heap_->allocate(bytes);
-  if (!memory && memory.error().kind != ErrorKind::out_of_memory) unallocatable_ = memory.error();
   FORESHARD_TRY(check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode"));
-  return memory;
+  if (memory || (memory.error().kind == ErrorKind::out_of_memory && heap_->in_step())) return memory;
+  unallocatable_ = memory.error();
+  if (unallocatable_->kind == ErrorKind::out_of_memory)
+    unallocatable_->kind = ErrorKind::mismatch;  // of this rank alone
+  return tl::unexpected<Error>(*unallocatable_);
 }
 
 bool TorchGroup::contains(const void* memory, Bytes bytes) {
