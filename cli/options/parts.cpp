@@ -25,16 +25,19 @@ std::optional<sim::Part> part_of(std::string_view text) {
   return sim::Part{static_cast<std::uint32_t>(*number), static_cast<std::uint32_t>(*of)};
 }
 
+/// By its name; none: another file.
+std::optional<sim::Part> part_of_file(const std::string& name) {
+  static const std::regex kName("part-([0-9]{1,5})-of-([0-9]{1,5})\\.json");
+  std::smatch match;
+  return std::regex_match(name, match, kName) ? part_of(match[1].str() + "/" + match[2].str()) : std::nullopt;
+}
+
 /// Names of parts in the folder, in order of their numbers.
 Result<std::vector<sim::Part>> parts_in(const std::string& folder) {
   std::error_code error;
   std::vector<sim::Part> out;
-  const std::regex name("part-([0-9]{1,5})-of-([0-9]{1,5})\\.json");
   for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    std::smatch match;
-    const std::string file = at->path().filename().string();
-    if (!std::regex_match(file, match, name)) continue;
-    if (const auto part = part_of(match[1].str() + "/" + match[2].str())) out.push_back(*part);
+    if (const auto part = part_of_file(at->path().filename().string())) out.push_back(*part);
   }
   if (error) return fail(ErrorKind::input, "cannot be read: " + error.message(), folder);
   if (out.empty()) return fail(ErrorKind::input, "holds no parts", folder, "simulate them with --part 0/8, 1/8, …");
@@ -105,6 +108,10 @@ Result<void> write_part(const std::string& folder, const sim::Part& part, const 
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return fail(ErrorKind::input, "cannot be made: " + error.message(), folder);
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (const auto other = part_of_file(entry.path().filename().string()); other && other->of != part.of)
+      return fail(ErrorKind::usage, fmt::format("holds parts of {}", other->of), folder,
+                  "give each way of splitting a folder of its own");
   return write_text(part_path(folder, part), text, force);
 }
 

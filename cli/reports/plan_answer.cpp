@@ -60,6 +60,10 @@ std::string memory_line(const sim::Prediction& p, bool assumed) {
                   p.may_run_out_of_memory ? "may not fit" : "fits", if_machine(p, assumed),
                   format_bytes(largest_peaks(p).reserved), host_range_words(p), format_bytes(p.memory_capacity),
                   format_bytes(left), share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
+  if (const auto machine = sim::builtin_profile(p.run.info.machine);
+      machine && p.memory_capacity == sim::memory_options(*machine).capacity && left < machine->memory_other)
+    line += fmt::format("; {} are taken for CUDA's context and NCCL beside it, which is assumed",
+                        format_bytes(machine->memory_other));
   if (p.num_alloc_retries > 0)
     line += fmt::format(
         "; only with {} in which the allocator gave cached segments back and asked again{}",
@@ -119,6 +123,8 @@ std::string bound_words(const sim::Prediction& p) {
   std::string out(bound_word(p));
   if (p.bound_by() == sim::BoundBy::links)
     out += fmt::format(" (collectives run for {:.0f} % of it)", share_of(p.communication_ms, p.step_ms));
+  if (p.host_bound && p.bound_by() != sim::BoundBy::host)
+    out += fmt::format(", though the host issues hardly faster ({:.2f} ms)", p.host_ms);
   if (p.host_may_bind)
     out += fmt::format(
         " unless the host, which nothing was measured of, issues {:.0f} % more slowly than the profile's ({:.2f} ms)",

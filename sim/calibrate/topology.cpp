@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kLargestText = 16 * kMiB;  // NCCL's own limits keep a node's file far below 1 MiB
 constexpr int kDeepestElement = 64;
-constexpr std::size_t kMaxDevices = 256;  // GPUs, and ports: a node has a few tens
+constexpr std::uint32_t kMaxNvlinks = 72;  // of a GPU: NVLink 5 has 18
+constexpr std::size_t kMaxDevices = 256;   // GPUs, and ports: a node has a few tens
 
 /// GB/s of one NVLink by compute capability, the newest that is not above the GPU's (NCCL 2.28 graph/topo.h).
 struct LinkSpeed {
@@ -104,6 +105,7 @@ class TopologyReader {
       links += whole(link, "count", 1000);
       to_switch &= std::string_view(link.attribute("tclass").value()).starts_with("0x068");
     }
+    if (links > kMaxNvlinks) fail(gpu, fmt::format("has {} NVLinks, which no GPU has", links));
     const double slot = pcie(gpu.parent());
     if (node_.gpus == 0) {
       node_.sm = sm;
@@ -131,7 +133,7 @@ class TopologyReader {
     }
     for (const LaneSpeed& lane : kLaneSpeeds)
       if (speed.starts_with(lane.text)) return width * lane.units / 80;
-    out_.note(fmt::format("PCIe speeds that are not known: {}", speed));
+    out_.note(fmt::format("PCIe speeds that are not known, whose slots count as if they were not named: {}", speed));
     return 0;
   }
 

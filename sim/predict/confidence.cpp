@@ -234,6 +234,11 @@ void judge_machine(const Workload& recorded, const Workload& adapted, const Mach
     elsewhere = true;
     estimate(note, p);
   }
+  if (settings.nodes > 1 && settings.world() <= machine.links.gpus)
+    p.warnings.push_back(fmt::format(
+        "profile {} has nodes of {} GPUs: these {} would fit in one (--gpus {} --nodes 1), and are planned on {} that "
+        "their adapters link",
+        machine.name, machine.links.gpus, settings.world(), settings.world(), settings.nodes));
   const bool recorded_so = !from_model(recorded) && recorded.settings.separate_reduce_scatter_group;
   if (settings.separate_reduce_scatter_group && settings.shard_ranks() > 1 && !recorded_so) {
     elsewhere = true;

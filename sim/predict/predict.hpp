@@ -81,8 +81,11 @@ struct PredictRequest {
   std::optional<BesideRequest> beside = {};  ///< fill Prediction::beside
 };
 
-/// What a step is bound by: the host that issues it; else, of the GPU's kernels and the links, what is busy longer.
+/// What a step is bound by: the host that issues it, where it lengthens the step; else, of the GPU's kernels and the
+/// links, what is busy longer.
 enum class BoundBy : std::uint8_t { gpu = 0, links = 1, host = 2 };
+/// A host that makes the step no longer than this does not bind it, near as it may be (Prediction::host_bound).
+inline constexpr double kHostLengthens = 1.005;
 
 struct Prediction {
   // Time, ms; 0 and `has_time` false when the workload has no timing.
@@ -100,7 +103,8 @@ struct Prediction {
   /// binds.
   bool host_may_bind = false;
   [[nodiscard]] BoundBy bound_by() const {
-    return host_bound ? BoundBy::host : communication_ms > compute_ms ? BoundBy::links : BoundBy::gpu;
+    if (host_bound && step_ms > kHostLengthens * gpu_step_ms) return BoundBy::host;
+    return communication_ms > compute_ms ? BoundBy::links : BoundBy::gpu;
   }
   StepFloor floor;  ///< of the step, anchored as it is; of ranks that differ not known
   HostConfidence host = HostConfidence::recorded;

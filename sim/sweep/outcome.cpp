@@ -35,6 +35,7 @@ Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings
               p->not_valid,
               p->emulated,
               p->out_of_memory.has_value(),
+              p->step_num_alloc_retries > 0,
               p->may_run_out_of_memory,
               p->warnings,
               {},

@@ -79,6 +79,7 @@ Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome
   remedy.peaks = outcome.peaks;
   remedy.saving = static_cast<std::int64_t>(all.before.reserved) - static_cast<std::int64_t>(outcome.peaks.reserved);
   remedy.may_run_out_of_memory = outcome.may_run_out_of_memory;
+  remedy.retries_each_step = outcome.retries_each_step;
   const bool timed = outcome.time_unknown.size() <= own.time_unknown.size();
   remedy.has_time = timed && outcome.has_time && outcome.emulated == all.emulated;
   remedy.step_ms = outcome.step_ms;
@@ -110,7 +111,8 @@ void leave_out_larger(const Settings& base, std::vector<Remedy>& remedies) {
     const auto keys = changed(base, remedy);
     const bool larger = std::any_of(kept.begin(), kept.end(), [&](const Remedy& other) {
       const auto fewer = changed(base, other);
-      const bool as_sure = other.valid >= remedy.valid && other.may_run_out_of_memory <= remedy.may_run_out_of_memory;
+      const bool as_sure = other.valid >= remedy.valid && other.may_run_out_of_memory <= remedy.may_run_out_of_memory &&
+                           other.retries_each_step <= remedy.retries_each_step;
       return as_sure && std::includes(keys.begin(), keys.end(), fewer.begin(), fewer.end());
     });
     if (!larger) kept.push_back(std::move(remedy));
@@ -136,8 +138,8 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
   const auto most_worth = [](const Remedy& a, const Remedy& b) { return a.worth() > b.worth(); };
   const auto fastest = [&](const Remedy& a, const Remedy& b) {
     const auto key = [&](const Remedy& r) {
-      return std::tuple(r.settings.nodes, !r.valid, r.may_run_out_of_memory, r.settings.seq != request.settings.seq,
-                        !r.has_time, time_of_work(r.settings, r.step_ms));
+      return std::tuple(r.settings.nodes, r.retries_each_step, !r.valid, r.may_run_out_of_memory,
+                        r.settings.seq != request.settings.seq, !r.has_time, time_of_work(r.settings, r.step_ms));
     };
     return key(a) < key(b);
   };

@@ -35,6 +35,7 @@ struct Remedy {
   MemoryPeaks peaks;
   std::int64_t saving = 0;             ///< of peak reserved, against `before`; bytes
   bool may_run_out_of_memory = false;  ///< with a host of another speed (Prediction::may_run_out_of_memory)
+  bool retries_each_step = false;      ///< the time of its retries is not in step_ms
   bool has_time = false;
   double step_ms = 0;
   double uncertainty = 0;  ///< relative, of step_ms
@@ -58,8 +59,8 @@ struct Remedies {
   double step_ms = 0;
   bool emulated = false;  ///< as in Prediction; a remedy whose program is not alike there has no time
   /// Those that save reserved memory, by Remedy::worth(); out of memory: those that fit, on the fewest nodes, then
-  /// valid ones, those that surely fit, those that leave the sequence length and fast ones (a token) first, without
-  /// those that change more than another one that fits.
+  /// those without retries in each step, valid ones, those that surely fit, those that leave the sequence length and
+  /// fast ones (a token) first, without those that change more than another one that fits.
   std::vector<Remedy> useful;
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and saved nothing
