@@ -138,8 +138,9 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
   const auto most_worth = [](const Remedy& a, const Remedy& b) { return a.worth() > b.worth(); };
   const auto fastest = [&](const Remedy& a, const Remedy& b) {
     const auto key = [&](const Remedy& r) {
-      return std::tuple(r.settings.nodes, r.retries_each_step, !r.valid, r.may_run_out_of_memory,
-                        r.settings.seq != request.settings.seq, !r.has_time, time_of_work(r.settings, r.step_ms));
+      const int known = !r.has_time ? 2 : r.retries_each_step ? 1 : 0;
+      return std::tuple(r.settings.nodes, known, !r.valid, r.may_run_out_of_memory,
+                        r.settings.seq != request.settings.seq, time_of_work(r.settings, r.step_ms));
     };
     return key(a) < key(b);
   };

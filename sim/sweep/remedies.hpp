@@ -59,8 +59,9 @@ struct Remedies {
   double step_ms = 0;
   bool emulated = false;  ///< as in Prediction; a remedy whose program is not alike there has no time
   /// Those that save reserved memory, by Remedy::worth(); out of memory: those that fit, on the fewest nodes, then
-  /// those without retries in each step, valid ones, those that surely fit, those that leave the sequence length and
-  /// fast ones (a token) first, without those that change more than another one that fits.
+  /// those whose time is known and has no retries in each step, those with retries, valid ones, those that surely fit,
+  /// those that leave the sequence length and fast ones (a token) first, without those that change more than another
+  /// one that fits.
   std::vector<Remedy> useful;
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and saved nothing
