@@ -41,7 +41,7 @@ class ProgramSource {
   [[nodiscard]] virtual const AllocationProgram* recorded_first() const { return nullptr; }
   /// How lengths that were not recorded got their programs.
   [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
-  /// Inferences, so that a forecast that rests on them is not valid.
+  /// Why a forecast that rests on the programs made so far is not valid: inferences, and estimates of the model.
   [[nodiscard]] virtual std::vector<std::string> doubts() const { return {}; }
 };
 

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "core/adapt/adapt.hpp"
 #include "sim/forecast/length_programs.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/predict/memory_doubts.hpp"
 
 namespace foreshard::sim {
 namespace {
+
+/// Lengths whose programs are made before any is shared: what a length has of its own is a small part of its program.
+constexpr std::size_t kAtOnce = 64;
 
 /// Programs of most lengths have one shape: those that do share it.
 class Shapes {
@@ -37,34 +42,52 @@ class ModelPrograms final : public ProgramSource {
     std::vector<std::uint32_t> missing;
     for (const std::uint32_t length : lengths)
       if (!programs_.contains(length)) missing.push_back(length);
-    std::vector<Result<DerivedSteps>> made(missing.size(), fail(ErrorKind::usage, "not derived"));
-    const auto tell = [&](std::size_t done) {
-      if (on_made) on_made(done, missing.size());
-    };
-    for_each(
-        missing.size(), threads, [&](std::size_t i) { made[i] = derive(missing[i]); }, tell);
-    for (std::size_t i = 0; i < missing.size(); ++i) {
-      if (!made[i]) {
-        Error error = made[i].error();
-        error.what = fmt::format("sequence length {}: {}", missing[i], error.what);
-        return tl::unexpected(std::move(error));
-      }
-      FORESHARD_TRY(add(missing[i], std::move(*made[i])));
+    for (std::size_t from = 0; from < missing.size(); from += kAtOnce) {
+      const std::span<const std::uint32_t> part(missing.data() + from, std::min(kAtOnce, missing.size() - from));
+      FORESHARD_TRY(prepare_part(part, threads, [&](std::size_t done) {
+        if (on_made) on_made(from + done, missing.size());
+      }));
     }
     return {};
   }
   [[nodiscard]] const LengthPrograms& at(std::uint32_t length) const override { return programs_.at(length); }
   [[nodiscard]] const ProcessStart& start() const override { return start_; }
+  [[nodiscard]] std::vector<std::string> doubts() const override { return doubts_; }
 
  private:
-  [[nodiscard]] Result<DerivedSteps> derive(std::uint32_t length) const {
+  struct Made {
+    DerivedSteps steps;
+    std::vector<std::string> doubts;
+  };
+
+  Result<void> prepare_part(std::span<const std::uint32_t> lengths, unsigned threads,
+                            const std::function<void(std::size_t)>& tell) {
+    std::vector<Result<Made>> made(lengths.size(), fail(ErrorKind::usage, "not derived"));
+    for_each(
+        lengths.size(), threads, [&](std::size_t i) { made[i] = derive(lengths[i]); }, tell);
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      if (!made[i]) {
+        Error error = made[i].error();
+        error.what = fmt::format("sequence length {}: {}", lengths[i], error.what);
+        return tl::unexpected(std::move(error));
+      }
+      FORESHARD_TRY(add(lengths[i], std::move(made[i]->steps)));
+      for (std::string& doubt : made[i]->doubts)
+        if (std::find(doubts_.begin(), doubts_.end(), doubt) == doubts_.end()) doubts_.push_back(std::move(doubt));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<Made> derive(std::uint32_t length) const {
     Settings settings = settings_;
     settings.seq = length;
     const auto workload = source_.at(settings);
     FORESHARD_TRY(workload);
     const auto adapted = adapt(**workload, settings);
     FORESHARD_TRY(adapted);
-    return derive_steps(adapted->workload, settings, 2);
+    auto steps = derive_steps(adapted->workload, settings, 2);
+    FORESHARD_TRY(steps);
+    return Made{std::move(*steps), memory_doubts(**workload, settings)};
   }
 
   /// Setup is the longest length's: what it keeps by position (tables of angles) is made for the longest.
@@ -89,6 +112,7 @@ class ModelPrograms final : public ProgramSource {
   WorkloadSource& source_;
   Settings settings_;
   std::map<std::uint32_t, LengthPrograms> programs_;
+  std::vector<std::string> doubts_;  // of all lengths, each once
   ProcessStart start_;
   Shapes shapes_;
 };

@@ -17,6 +17,7 @@ struct Order {
   std::vector<RecordedSizes> recorded;  // ascending by length
   std::shared_ptr<const ProgramShape> shape;
   SizeFit fit;
+  bool derived = false;  // lengths that were not recorded take its order and sizes
 };
 
 /// For each slot of a first step the slot of a later step of its length that is the same request; none of what the
@@ -62,12 +63,12 @@ class RecordedPrograms final : public ProgramSource {
       if (programs_.contains(length)) continue;
       const auto place = order_at(length);
       FORESHARD_TRY(place);
-      const Order& order = orders_[*place];
+      Order& order = orders_[*place];
+      order.derived = true;
       LengthPrograms made;
       made.later = {order.shape, sizes_at(length, order.recorded, order.fit)};
       made.first = first_at(length, *place, made.later.sizes);
       programs_.emplace(length, std::move(made));
-      derived_.push_back(length);
     }
     return {};
   }
@@ -149,9 +150,8 @@ class RecordedPrograms final : public ProgramSource {
   std::vector<Order> orders_;
   std::optional<std::size_t> first_order_;            // the recorded first step's; none: not known, …
   std::vector<std::optional<std::uint32_t>> shared_;  // … and shared_slots() of it
-  std::vector<std::uint32_t> derived_;                // lengths that were not recorded; of these …
-  std::vector<std::uint32_t> guessed_;                // … between two orders, and …
-  std::vector<std::uint32_t> beyond_;                 // … shorter or longer than all recorded ones
+  std::vector<std::uint32_t> guessed_;                // lengths between two orders, and …
+  std::vector<std::uint32_t> beyond_;                 // … those shorter or longer than all recorded ones
   std::size_t unlike_ = 0;                            // recorded steps of one length that ask for other sizes
 };
 
@@ -171,37 +171,40 @@ std::vector<std::string> RecordedPrograms::notes() const {
         fmt::format("{} recorded steps ask for other sizes than an earlier one of their length, which is "
                     "taken",
                     unlike_));
-  if (derived_.empty()) return notes;
   for (const Order& order : orders_) {
     const SizeFit& fit = order.fit;
     using Kind = SizeFit::Kind;
-    if (order.recorded.size() == 1) continue;  // a doubt
+    if (!order.derived || order.recorded.size() == 1) continue;  // one is a doubt
     std::string text = fmt::format(
         "of {} requests of a step {} are as large at each of the {} recorded lengths ({} to "
         "{}), {} lie on a line through them",
         fit.kinds.size(), fit.count(Kind::constant), order.recorded.size(), order.recorded.front().length,
         order.recorded.back().length, fit.count(Kind::linear));
-    if (order.recorded.size() == 2) text += " (two lengths do not test that)";
     if (fit.count(Kind::quadratic) > 0) text += fmt::format(", {} on a parabola", fit.count(Kind::quadratic));
     if (fit.count(Kind::interpolated) > 0)
       text += fmt::format(", {} on neither and are interpolated", fit.count(Kind::interpolated));
     notes.push_back(std::move(text));
   }
-  if (!beyond_.empty())
-    notes.push_back(
-        fmt::format("lengths shorter or longer than all recorded ones behind the first step: {}", listed(beyond_)));
   return notes;
 }
 
 std::vector<std::string> RecordedPrograms::doubts() const {
   std::vector<std::string> doubts;
-  if (derived_.empty()) return doubts;
   for (const Order& order : orders_)
-    if (order.recorded.size() == 1)
+    if (order.derived && order.recorded.size() == 1)
       doubts.push_back(fmt::format(
           "one recorded length, {}: an inference, not a measurement, takes {} of {} requests as proportional "
           "to it",
           order.recorded.front().length, order.fit.count(SizeFit::Kind::inferred), order.fit.kinds.size()));
+  for (const Order& order : orders_)
+    if (order.derived && order.recorded.size() == 2)
+      doubts.push_back(
+          fmt::format("sizes at other lengths are taken to lie on the line through the two recorded ones, {} "
+                      "and {}: no third length tests it",
+                      order.recorded.front().length, order.recorded.back().length));
+  if (!beyond_.empty())
+    doubts.push_back(
+        fmt::format("lengths shorter or longer than all recorded ones behind the first step: {}", listed(beyond_)));
   if (!guessed_.empty())
     doubts.push_back(fmt::format("lengths between recorded ones of different orders are taken as the {} one's: {}",
                                  between_ == BetweenOrders::lower ? "shorter" : "longer", listed(guessed_)));
