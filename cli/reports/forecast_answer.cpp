@@ -18,40 +18,62 @@ std::size_t count_if(const ForecastReport& report, bool (*holds)(const SeedForec
   return static_cast<std::size_t>(std::count_if(report.seeds.begin(), report.seeds.end(), holds));
 }
 
-/// "p = 3/4", of several seeds; else nothing.
-std::string share(std::size_t count, const ForecastReport& report) {
-  return report.seeds.size() < 2 ? std::string() : fmt::format(" (p = {}/{} seeds)", count, report.seeds.size());
-}
-
 bool retries(const SeedForecast& seed) {
   return seed.first_retry().has_value();
 }
 bool fails(const SeedForecast& seed) {
   return seed.out_of_memory.has_value();
 }
+bool fails_before_first(const SeedForecast& seed) {
+  return fails(seed) && seed.out_of_memory->before_first;
+}
 
-/// `before_failure`: of those that are not the step that fails itself.
-std::string first_retry(const ForecastReport& report, bool before_failure = false) {
-  const SeedForecast* first = nullptr;
-  for (const SeedForecast& seed : report.seeds) {
-    if (!retries(seed)) continue;
-    const bool fails_at_once = fails(seed) && *seed.first_retry() == seed.out_of_memory->step;
-    if (before_failure && fails_at_once) continue;
-    if (first == nullptr || *seed.first_retry() < *first->first_retry()) first = &seed;
-  }
-  if (first == nullptr) return {};
-  return fmt::format("first retry at step {}{}", *first->first_retry(), share(count_if(report, retries), report));
+template <class T>
+T nearest_rank(const std::vector<T>& ascending, double share) {
+  const auto all = static_cast<double>(ascending.size());
+  return ascending[static_cast<std::size_t>(std::clamp(std::ceil(share * all), 1.0, all)) - 1];
+}
+
+/// "3 of 4 seeds retry by step 80 (the earliest at step 17, half of them by step 40)"
+std::string seeds_that(const std::string& one, const std::string& several, const StepsOfSeeds& steps,
+                       const ForecastReport& report) {
+  std::string text = fmt::format("{} of {} seeds {} by step {}", steps.steps.size(), report.seeds.size(),
+                                 steps.steps.size() == 1 ? one : several, steps.steps.back());
+  if (steps.steps.size() > 1)
+    text +=
+        fmt::format(" (the earliest at step {}, half of them by step {})", steps.steps.front(), steps.of_share(0.5));
+  return text;
+}
+
+/// Of retries before the step that fails. Empty: there are none.
+std::string first_retry(const ForecastReport& report) {
+  StepsOfSeeds steps;
+  for (const SeedForecast& seed : report.seeds)
+    if (retries(seed) && !(fails(seed) && seed.out_of_memory->step == *seed.first_retry()))
+      steps.steps.push_back(*seed.first_retry());
+  std::sort(steps.steps.begin(), steps.steps.end());
+  if (steps.steps.empty()) return {};
+  if (report.seeds.size() > 1) return seeds_that("retries", "retry", steps, report);
+  return fmt::format("first retry at step {}", steps.steps.front());
 }
 
 std::string failure(const ForecastReport& report) {
-  const SeedForecast* first = nullptr;
-  for (const SeedForecast& seed : report.seeds)
-    if (fails(seed) && (first == nullptr || seed.out_of_memory->step < first->out_of_memory->step)) first = &seed;
-  if (first == nullptr) return {};
-  return fmt::format("out of memory at step {}{}", first->out_of_memory->step, share(count_if(report, fails), report));
+  if (count_if(report, fails_before_first) > 0) return "out of memory before the first step";
+  const StepsOfSeeds steps = failures(report);
+  if (report.seeds.size() > 1) return seeds_that("runs out of memory", "run out of memory", steps, report);
+  return fmt::format("out of memory at step {}", steps.steps.front());
 }
 
-/// A tenth of the steps without growth is taken as its end.
+/// ", segments given back in 202 of 300 steps", of the seed that does so most often; nothing where none does.
+std::string given_back(const ForecastReport& report) {
+  std::size_t most = 0;
+  for (const SeedForecast& seed : report.seeds) most = std::max(most, seed.steps_giving_back);
+  if (most == 0) return {};
+  return fmt::format(", segments given back in {}{} of {} steps", report.seeds.size() > 1 ? "up to " : "", most,
+                     report.steps);
+}
+
+/// Growth in the last tenth of the steps, and in the last one of few, goes on.
 std::string growth(const ForecastReport& report) {
   constexpr std::size_t kQuiet = 10;
   std::size_t last = 0;
@@ -69,9 +91,9 @@ std::string growth(const ForecastReport& report) {
                              : fmt::format("{} ({} to {} over {} seeds)", format_bytes(most), format_bytes(least),
                                            format_bytes(most), report.seeds.size());
   if (!any) return fmt::format("reserved does not grow, at {}", at);
-  if (last + report.steps / kQuiet >= report.steps && report.steps > 1)
+  if (last + std::max<std::size_t>(1, report.steps / kQuiet) >= report.steps)
     return fmt::format("reserved still grew at step {} of {}, to {}", last, report.steps, at);
-  return fmt::format("reserved stops growing after step {} at {}", last, at);
+  return fmt::format("reserved has not grown since step {} of {}, at {}", last, report.steps, at);
 }
 
 }  // namespace
@@ -84,23 +106,47 @@ Bytes peak_of_share(const ForecastReport& report, double share) {
   std::vector<Bytes> peaks;
   for (const SeedForecast& seed : report.seeds) peaks.push_back(seed.peak_reserved());
   std::sort(peaks.begin(), peaks.end());
-  const double rank = std::ceil(share * static_cast<double>(peaks.size()));
-  return peaks[static_cast<std::size_t>(std::clamp(rank, 1.0, static_cast<double>(peaks.size()))) - 1];
+  return nearest_rank(peaks, share);
+}
+
+std::size_t StepsOfSeeds::of_share(double share) const {
+  return nearest_rank(steps, share);
+}
+
+StepsOfSeeds first_retries(const ForecastReport& report) {
+  StepsOfSeeds out;
+  for (const SeedForecast& seed : report.seeds)
+    if (const auto first = seed.first_retry()) out.steps.push_back(*first);
+  std::sort(out.steps.begin(), out.steps.end());
+  return out;
+}
+
+StepsOfSeeds failures(const ForecastReport& report) {
+  StepsOfSeeds out;
+  for (const SeedForecast& seed : report.seeds)
+    if (fails(seed)) out.steps.push_back(seed.out_of_memory->step);
+  std::sort(out.steps.begin(), out.steps.end());
+  return out;
+}
+
+std::string counted(std::int64_t count, const char* one, const char* several) {
+  return fmt::format("{} {}", count, count == 1 ? one : several);
 }
 
 std::string forecast_answer(const ForecastReport& report) {
   const std::string within = format_bytes(report.capacity);
   if (count_if(report, fails) > 0) {
-    const std::string retry = first_retry(report, true);
+    const std::string retry = count_if(report, fails_before_first) > 0 ? std::string() : first_retry(report);
     return (retry.empty() ? std::string() : retry + ", ") + failure(report) + " under " + within;
   }
   if (count_if(report, retries) > 0) {
     std::int64_t most = 0;
     for (const SeedForecast& seed : report.seeds) most = std::max(most, seed.num_alloc_retries());
-    return fmt::format("{}, {} retries in {} steps, no step out of memory; fits {} only so", first_retry(report), most,
-                       report.steps, within);
+    return fmt::format("{}, {}{} in {} steps, no step out of memory; fits {} that way{}", first_retry(report),
+                       report.seeds.size() > 1 ? "up to " : "", counted(most, "retry", "retries"), report.steps, within,
+                       given_back(report));
   }
-  return growth(report) + "; fits " + within;
+  return growth(report) + "; fits " + within + given_back(report);
 }
 
 }  // namespace foreshard::cli

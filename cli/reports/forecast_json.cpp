@@ -34,15 +34,16 @@ Json retries_json(const SeedForecast& seed) {
                     {"num_device_free", step.released},
                     {"num_device_alloc", step.made},
                     {"request", step.request},
-                    {"request_bytes", step.bytes}});
+                    {"request_bytes", step.bytes},
+                    {"served", step.served}});
   return list;
 }
 
 Json failure_json(const SeedForecast& seed) {
   if (!seed.out_of_memory) return nullptr;
   const sim::FailedStep& failed = *seed.out_of_memory;
-  return {{"step", failed.step},
-          {"length", failed.length},
+  return {{"step", failed.before_first ? Json(nullptr) : Json(failed.step)},
+          {"length", failed.before_first ? Json(nullptr) : Json(failed.length)},
           {"request", failed.request},
           {"requested_bytes", failed.report.requested},
           {"segment_bytes", failed.report.tried},
@@ -59,6 +60,8 @@ Json outcome_json(const SeedForecast& seed) {
           {"last_growth", seed.last_growth() ? Json(*seed.last_growth()) : Json(nullptr)},
           {"num_alloc_retries", seed.num_alloc_retries()},
           {"num_device_alloc", seed.driver_allocations},
+          {"num_device_free", seed.driver_frees},
+          {"steps_giving_back", seed.steps_giving_back},
           {"first_retry", seed.first_retry() ? Json(*seed.first_retry()) : Json(nullptr)},
           {"out_of_memory", failure_json(seed)}};
 }
@@ -74,11 +77,37 @@ Json remedies_json(const sim::ForecastRemedies& remedies) {
     one.update(outcome_json(remedy.outcome));
     list.push_back(std::move(one));
   }
-  return {{"seed", remedies.seed},
-          {"tried", remedies.tried},
-          {"useless", remedies.useless},
-          {"impossible", remedies.impossible},
-          {"useful", std::move(list)}};
+  return {{"seed", remedies.seed},        {"tried", remedies.tried},
+          {"useless", remedies.useless},  {"impossible", remedies.impossible},
+          {"not_valid", remedies.doubts}, {"useful", std::move(list)}};
+}
+
+Json settings_json(const ForecastReport& report) {
+  return {{"pad", report.pad},
+          {"empty_cache", report.empty_cache > 0 ? Json(report.empty_cache) : Json(nullptr)},
+          {"between", report.between.empty() ? Json(nullptr) : Json(report.between)},
+          {"alloc_conf", report.alloc_conf},
+          {"distinct_lengths", report.distinct_lengths}};
+}
+
+/// Quantiles of the seeds that do; null where none does.
+Json steps_json(const StepsOfSeeds& steps, const ForecastReport& report) {
+  const auto at = [&](double share) { return steps.steps.empty() ? Json(nullptr) : Json(steps.of_share(share)); };
+  return {{"seeds", steps.steps.size()},
+          {"probability", static_cast<double>(steps.steps.size()) / static_cast<double>(report.seeds.size())},
+          {"least", at(0)},
+          {"p5", at(0.05)},
+          {"median", at(0.5)},
+          {"p95", at(0.95)},
+          {"most", at(1)}};
+}
+
+Json alone_json(const ForecastReport& report) {
+  if (!report.alone) return nullptr;
+  return {{"seed", report.alone->seed},
+          {"length", report.alone->length},
+          {"fits", report.alone->fits},
+          {"longest_length", report.alone->longest ? Json(*report.alone->longest) : Json(nullptr)}};
 }
 
 }  // namespace
@@ -92,7 +121,9 @@ Json forecast_json(const ForecastReport& report) {
   json["lengths"] = report.lengths_text;
   json["lengths_in_list"] = report.lengths.drawn() ? Json(nullptr) : Json(report.lengths.size());
   json["steps"] = report.steps;
+  json["settings"] = settings_json(report);
   json["memory_limit_bytes"] = report.limit ? Json(*report.limit) : Json(nullptr);
+  json["memory_limit_is"] = "set_per_process_memory_fraction";
   json["memory_capacity_bytes"] = report.capacity;
   json["out_of_memory"] = runs_out_of_memory(report);
   json["peak_reserved_bytes"] = {{"least", peak_of_share(report, 0)},
@@ -100,6 +131,9 @@ Json forecast_json(const ForecastReport& report) {
                                  {"median", peak_of_share(report, 0.5)},
                                  {"p95", peak_of_share(report, 0.95)},
                                  {"most", peak_of_share(report, 1)}};
+  json["first_retry"] = steps_json(first_retries(report), report);
+  json["first_out_of_memory"] = steps_json(failures(report), report);
+  json["alone"] = alone_json(report);
   Json seeds = Json::array();
   for (const SeedForecast& seed : report.seeds) {
     Json one = outcome_json(seed);
@@ -117,13 +151,17 @@ Json forecast_json(const ForecastReport& report) {
 }
 
 std::string forecast_csv(const ForecastReport& report) {
-  std::string out = "seed,step,length,reserved_bytes,peak_reserved_bytes,peak_allocated_bytes,num_alloc_retries\n";
-  for (const SeedForecast& seed : report.seeds)
-    for (std::size_t step = 0; step < seed.steps.size(); ++step) {
-      const sim::StepUse& use = seed.steps[step];
-      out += fmt::format("{},{},{},{},{},{},{}\n", seed.seed, step, report.lengths.at(seed.seed, step), use.reserved,
-                         use.peak_reserved, use.peak_allocated, use.retries);
-    }
+  std::string out =
+      "seed,step,length,reserved_bytes,peak_reserved_bytes,peak_allocated_bytes,num_alloc_retries,out_of_memory\n";
+  for (const SeedForecast& seed : report.seeds) {
+    const auto add = [&](std::size_t step, const sim::StepUse& use, bool failed) {
+      out += fmt::format("{},{},{},{},{},{},{},{}\n", seed.seed, step, report.lengths.at(seed.seed, step), use.reserved,
+                         use.peak_reserved, use.peak_allocated, use.retries, failed ? 1 : 0);
+    };
+    for (std::size_t step = 0; step < seed.steps.size(); ++step) add(step, seed.steps[step], false);
+    if (seed.out_of_memory && !seed.out_of_memory->before_first)
+      add(seed.out_of_memory->step, seed.out_of_memory->use, true);
+  }
   return out;
 }
 

@@ -41,6 +41,7 @@ void print_seeds(std::ostream& out, const ForecastReport& report) {
                {"peak allocated", Align::right},
                {"retries", Align::right},
                {"first retry", Align::right},
+               {"steps giving back", Align::right},
                {"out of memory", Align::right}});
   const std::size_t shown = std::min(report.seeds.size(), kForecastRows);
   for (std::size_t i = 0; i < shown; ++i) {
@@ -49,6 +50,7 @@ void print_seeds(std::ostream& out, const ForecastReport& report) {
                format_bytes_fixed(seed.peak_reserved()), format_bytes_fixed(seed.peak_allocated()),
                std::to_string(seed.num_alloc_retries()),
                step_or_dash(seed.first_retry().has_value(), seed.first_retry().value_or(0)),
+               std::to_string(seed.steps_giving_back),
                step_or_dash(seed.out_of_memory.has_value(), seed.out_of_memory ? seed.out_of_memory->step : 0)});
   }
   out << '\n';
@@ -84,7 +86,7 @@ void print_growth(std::ostream& out, const SeedForecast& seed) {
 
 void print_retries(std::ostream& out, const SeedForecast& seed) {
   if (seed.retries.empty()) return;
-  out << "\nsteps in which a request was served only after segments were given back\n";
+  out << "\nsteps in which segments were given back for a request\n";
   Table table({{"step", Align::right},
                {"length", Align::right},
                {"retries", Align::right},
@@ -96,7 +98,7 @@ void print_retries(std::ostream& out, const SeedForecast& seed) {
     const sim::RetryStep& step = seed.retries[i];
     table.row({std::to_string(step.step), std::to_string(step.length), std::to_string(step.retries),
                std::to_string(step.released), std::to_string(step.made),
-               fmt::format("{} for {}", step.request, format_bytes(step.bytes))});
+               fmt::format("{} for {}{}", step.request, format_bytes(step.bytes), step.served ? "" : ", not served")});
   }
   table.print(out);
   if (shown < seed.retries.size()) out << fmt::format("and {} more; --json has all\n", seed.retries.size() - shown);
@@ -105,21 +107,30 @@ void print_retries(std::ostream& out, const SeedForecast& seed) {
          "recording\n";
 }
 
-void print_failure(std::ostream& out, const SeedForecast& seed) {
+void print_alone(std::ostream& out, const sim::LongestAlone& alone) {
+  out << fmt::format("in a process of its own length {} {}", alone.length, alone.fits ? "fits" : "does not fit either");
+  if (!alone.longest) out << "; no length of this run does\n";
+  if (alone.longest) out << fmt::format("; the longest of this run that does is {}\n", *alone.longest);
+}
+
+void print_failure(std::ostream& out, const ForecastReport& report, const SeedForecast& seed) {
   if (!seed.out_of_memory) return;
   const sim::FailedStep& failed = *seed.out_of_memory;
-  out << fmt::format(
-      "\nout of memory in step {} (length {}): {} asked for {} and found no segment of {}; {} were "
-      "allocated, {} reserved\n",
-      failed.step, failed.length, in_line(failed.request), format_bytes(failed.report.requested),
-      format_bytes(failed.report.tried), format_bytes(failed.report.allocated), format_bytes(failed.report.reserved));
+  const std::string where = failed.before_first ? std::string("before the first step")
+                                                : fmt::format("in step {} (length {})", failed.step, failed.length);
+  out << fmt::format("\nout of memory {}: {} asked for {} and found no segment of {}; {} were allocated, {} reserved\n",
+                     where, in_line(failed.request), format_bytes(failed.report.requested),
+                     format_bytes(failed.report.tried), format_bytes(failed.report.allocated),
+                     format_bytes(failed.report.reserved));
+  if (report.alone) print_alone(out, *report.alone);
 }
 
 std::string what_becomes(const sim::SeedForecast& seed) {
-  if (seed.out_of_memory) return fmt::format("out of memory at step {}", seed.out_of_memory->step);
+  if (seed.out_of_memory)
+    return seed.out_of_memory->before_first ? std::string("out of memory before the first step")
+                                            : fmt::format("out of memory at step {}", seed.out_of_memory->step);
   if (const auto first = seed.first_retry())
-    return fmt::format("{} retries, the first at step {}", seed.num_alloc_retries(), *first);
-  if (!seed.retries.empty()) return fmt::format("no retries; segments collected in {} steps", seed.retries.size());
+    return fmt::format("{}, the first at step {}", counted(seed.num_alloc_retries(), "retry", "retries"), *first);
   return "no retries";
 }
 
@@ -130,21 +141,26 @@ void print_remedies(std::ostream& out, const sim::ForecastRemedies& remedies, bo
                {"peak reserved", Align::right},
                {"saves", Align::right},
                {"more tokens", Align::right},
+               {"steps giving back", Align::right},
+               {"cudaFree", Align::right},
                {"cudaMalloc", Align::right},
                {"what becomes of the run"}});
-  table.row({"as it is", format_bytes_fixed(remedies.before.peak_reserved()), "", "",
-             std::to_string(remedies.before.driver_allocations), what_becomes(remedies.before)});
+  const auto add = [&](const std::string& setting, const SeedForecast& seed, std::int64_t saving, double tokens) {
+    table.row({setting, format_bytes_fixed(seed.peak_reserved()),
+               saving > 0 ? format_bytes_fixed(static_cast<Bytes>(saving)) : "",
+               tokens > 0 ? fmt::format("{:.1f} %", tokens * 100) : "", std::to_string(seed.steps_giving_back),
+               std::to_string(seed.driver_frees), std::to_string(seed.driver_allocations), what_becomes(seed)});
+  };
+  add("as it is", remedies.before, 0, 0);
   for (const sim::ForecastRemedy& remedy : remedies.useful)
-    table.row({remedy.setting, format_bytes_fixed(remedy.outcome.peak_reserved()),
-               remedy.saving > 0 ? format_bytes_fixed(static_cast<Bytes>(remedy.saving)) : "",
-               remedy.more_tokens > 0 ? fmt::format("{:.1f} %", remedy.more_tokens * 100) : "",
-               std::to_string(remedy.outcome.driver_allocations), what_becomes(remedy.outcome)});
+    add(remedy.setting, remedy.outcome, remedy.saving, remedy.more_tokens);
   table.print(out);
   out << fmt::format("{} of {} simulated changes help", remedies.useful.size(), remedies.tried);
   out << (remedies.impossible.empty() ? "\n"
                                       : fmt::format(", {} could not be simulated\n", remedies.impossible.size()));
   for (const sim::ForecastRemedy& remedy : remedies.useful)
     out << "\n  " << remedy.setting << ": " << remedy.reason << '\n' << indented(remedy.pytorch);
+  for (const std::string& doubt : remedies.doubts) out << "\n  not valid: " << in_line(doubt) << '\n';
   for (const std::string& why : remedies.impossible) out << "\n  not simulated: " << in_line(why) << '\n';
 }
 
@@ -170,7 +186,7 @@ void print_forecast(std::ostream& out, const ForecastReport& report) {
   if (report.seeds.size() > 1) out << "\nbelow: seed " << worst.seed << ", which fares worst\n";
   print_growth(out, worst);
   print_retries(out, worst);
-  print_failure(out, worst);
+  print_failure(out, report, worst);
   if (report.remedies) print_remedies(out, *report.remedies, report.seeds.size() > 1);
 }
 

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
@@ -15,6 +17,7 @@
 #include "core/base/units.hpp"
 #include "sim/forecast/forecast_remedies.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/predict/memory_doubts.hpp"
 #include "sim/predict/process_memory_options.hpp"
 #include "traces/files/text_file.hpp"
 #include "viz/svg/memory_over_steps.hpp"
@@ -25,7 +28,9 @@ namespace {
 constexpr std::uint32_t kSteps = 10'000;
 constexpr std::uint32_t kSeeds = 4;  // of drawn lengths
 constexpr unsigned kMaxSteps = 10'000'000;
+constexpr unsigned kMaxSeeds = 1'000'000;
 constexpr std::size_t kMaxKept = 20'000'000;  // steps of all seeds; each takes 40 bytes
+constexpr std::size_t kMaxLengths = 16'384;   // different ones: of an 8B model a gigabyte, and minutes
 
 struct ForecastOptions {
   SourceOptions source;
@@ -48,8 +53,14 @@ struct ForecastOptions {
 
 Result<sim::Lengths> read_lengths(const std::string& text) {
   if (sim::is_distribution(text)) return sim::parse_distribution(text);
-  const auto file = traces::read_text(text);
-  FORESHARD_TRY(file);
+  auto file = traces::read_text(text);
+  if (!file) {
+    // A histogram with a slip in it is no file either.
+    const bool digit_first = !text.empty() && text.front() >= '0' && text.front() <= '9';
+    if (digit_first || text.find_first_of(":,") != std::string::npos || text.find("..") != std::string::npos)
+      file.error().hint = sim::kLengthForms;
+    return tl::unexpected(std::move(file).error());
+  }
   return sim::parse_length_list(*file, text);
 }
 
@@ -59,6 +70,10 @@ Result<void> check_options(const ForecastOptions& options, const sim::Lengths& l
   if (!lengths.drawn() && (options.seed || options.seeds))
     return fail(ErrorKind::usage, "a list of lengths is run in its order: nothing is drawn",
                 options.seed ? "--seed" : "--seeds", "leave it out, or give a histogram");
+  const std::uint64_t more = options.seeds.value_or(kSeeds) - 1;
+  if (options.seed && *options.seed > UINT64_MAX - more)
+    return fail(ErrorKind::usage, fmt::format("{} seeds from {} on go beyond {}", more + 1, *options.seed, UINT64_MAX),
+                "--seed", "begin with a smaller one");
   if (!options.picture.empty() && !options.picture.ends_with(".svg"))
     return fail(ErrorKind::usage, "the picture is written as .svg", options.picture, "name the output x.svg");
   for (const std::string& path : {options.csv, options.picture})
@@ -66,12 +81,36 @@ Result<void> check_options(const ForecastOptions& options, const sim::Lengths& l
   return {};
 }
 
-/// What is kept of each step adds up.
-Result<void> check_size(std::size_t steps, std::size_t seeds) {
-  if (steps * seeds <= kMaxKept) return {};
-  return fail(ErrorKind::usage,
-              fmt::format("{} steps of {} seeds are more than {} steps in all", steps, seeds, kMaxKept), "--steps",
-              "fewer steps, or fewer seeds");
+/// What is kept of each step and each length adds up. Returns how many different lengths there are.
+Result<std::size_t> check_size(const sim::Lengths& lengths, std::size_t steps,
+                               const std::vector<std::uint64_t>& seeds) {
+  if (steps * seeds.size() > kMaxKept)
+    return fail(ErrorKind::usage,
+                fmt::format("{} steps of {} seeds are more than {} steps in all", steps, seeds.size(), kMaxKept),
+                "--steps", "fewer steps, or fewer seeds");
+  std::set<std::uint32_t> distinct;
+  for (const std::uint64_t seed : seeds) {
+    const auto more = lengths.distinct(seed, steps);
+    distinct.insert(more.begin(), more.end());
+  }
+  if (distinct.size() <= kMaxLengths) return distinct.size();
+  return fail(
+      ErrorKind::usage,
+      fmt::format("{} different lengths: a program is made for each, of at most {}", distinct.size(), kMaxLengths),
+      "--lengths", "pad them to a multiple, as training does: --pad 64");
+}
+
+/// What a source has no use for, or cannot answer.
+Result<void> check_source(const ForecastOptions& options, const traces::Source& source) {
+  if (!source.model) return {};
+  if (options.between != "refuse")
+    return fail(ErrorKind::usage, "a model has a program at every length", "--between",
+                "leave it out: it is of a recording");
+  if (source.model->family == ModelFamily::mlp)
+    return fail(ErrorKind::usage,
+                fmt::format("the inputs of {} have no sequence, whose length could vary", source.name), "SOURCE",
+                "plan one step of it: all its steps are alike");
+  return {};
 }
 
 /// A recording's programs, and of a model those of any length.
@@ -101,9 +140,19 @@ Result<sim::ForecastProcess> process_of(const ForecastOptions& options, const Pl
 
 std::vector<std::uint64_t> seeds_of(const ForecastOptions& options, const sim::Lengths& lengths) {
   std::vector<std::uint64_t> seeds;
-  const std::uint32_t count = lengths.drawn() ? std::max(1U, options.seeds.value_or(kSeeds)) : 1;
+  const std::uint32_t count = lengths.drawn() ? options.seeds.value_or(kSeeds) : 1;
   for (std::uint32_t i = 0; i < count; ++i) seeds.push_back(options.seed.value_or(1) + i);
   return seeds;
+}
+
+/// Whether the length that found no memory would do so alone.
+Result<void> add_alone(const sim::ForecastRequest& request, sim::ProgramSource& programs, ForecastReport& report) {
+  const sim::SeedForecast& worst = report.seeds[sim::worst_of(report.seeds)];
+  if (!worst.out_of_memory || worst.out_of_memory->before_first) return {};
+  auto alone = sim::find_longest_alone(programs, request, worst);
+  FORESHARD_TRY(alone);
+  report.alone = *alone;
+  return {};
 }
 
 Result<void> add_remedies(const ForecastOptions& options, const Planned& planned, const Workload& workload,
@@ -114,6 +163,7 @@ Result<void> add_remedies(const ForecastOptions& options, const Planned& planned
   sim::ForecastRemedyRequest wanted;
   wanted.forecast = request;
   wanted.settings = planned.settings;
+  wanted.pad = options.pad;
   wanted.before = report.seeds[sim::worst_of(report.seeds)];
   wanted.memory =
       sim::process_memory_options(workload, planned.settings, planned.machine, planned.memory_limit, false).memory;
@@ -122,6 +172,24 @@ Result<void> add_remedies(const ForecastOptions& options, const Planned& planned
   FORESHARD_TRY(remedies);
   report.remedies = std::move(*remedies);
   return {};
+}
+
+/// Of the run itself, before its remedies ask for other lengths.
+void judge(const Planned& planned, const AllocatorConfig& config, const sim::ProgramSource& programs,
+           ForecastReport& report) {
+  report.notes = programs.notes();
+  if (config.garbage_collection_threshold > 0)
+    report.notes.push_back(
+        report.limit ? "garbage_collection_threshold works under set_per_process_memory_fraction, which --memory-limit "
+                       "stands for here; a plan takes --memory-limit as the device's memory, where it does nothing"
+                     : "garbage_collection_threshold does nothing without set_per_process_memory_fraction, which "
+                       "--memory-limit stands for");
+  report.not_valid = planned.source.warnings;
+  const auto add = [&](const std::vector<std::string>& more) {
+    report.not_valid.insert(report.not_valid.end(), more.begin(), more.end());
+  };
+  if (!planned.source.model) add(sim::memory_doubts(*planned.workload, planned.settings));
+  add(programs.doubts());
 }
 
 /// Of the seed that fares worst.
@@ -164,10 +232,14 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
   auto lengths = read_lengths(options.lengths);
   FORESHARD_TRY(lengths);
   FORESHARD_TRY(check_options(options, *lengths));
-  FORESHARD_TRY(check_size(options.steps, lengths->drawn() ? options.seeds.value_or(kSeeds) : 1));
+  const sim::Lengths padded = lengths->padded(options.pad);
+  const std::vector<std::uint64_t> seeds_wanted = seeds_of(options, padded);
+  const auto distinct = check_size(padded, options.steps, seeds_wanted);
+  FORESHARD_TRY(distinct);
   const auto planned = read_planned(options.source, options.setting_options, options.memory_limit, console);
   FORESHARD_TRY(planned);
   FORESHARD_TRY(sim::check_memory_limit(planned->memory_limit, planned->machine));
+  FORESHARD_TRY(check_source(options, planned->source));
   const auto adapted = adapt(*planned->workload, planned->settings);
   FORESHARD_TRY(adapted);
   const auto workloads = traces::workloads_of(planned->source, planned->machine);
@@ -181,11 +253,16 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
   report.name = planned->source.name;
   report.machine = planned->machine.name;
   report.lengths_text = options.lengths;
-  report.lengths = lengths->padded(options.pad);
+  report.lengths = padded;
   report.steps = options.steps;
+  report.distinct_lengths = *distinct;
+  report.pad = options.pad;
+  report.empty_cache = options.empty_cache;
+  if (!planned->source.model) report.between = options.between;
+  report.alloc_conf = planned->settings.alloc_conf;
   report.limit = planned->memory_limit;
   report.capacity = sim::memory_options(planned->machine, planned->memory_limit).capacity;
-  sim::ForecastRequest request{report.lengths, options.steps, seeds_of(options, *lengths), *process};
+  sim::ForecastRequest request{report.lengths, options.steps, seeds_wanted, *process};
   request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
   {
     Progress lengths_made(console, "lengths");
@@ -196,10 +273,9 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
     FORESHARD_TRY(seeds);
     report.seeds = std::move(*seeds);
   }
+  judge(*planned, process->options.config, **programs, report);
+  FORESHARD_TRY(add_alone(request, **programs, report));
   FORESHARD_TRY(add_remedies(options, *planned, adapted->workload, request, **programs, console, report));
-  report.notes = (*programs)->notes();
-  report.not_valid = (*programs)->doubts();
-  report.not_valid.insert(report.not_valid.end(), planned->source.warnings.begin(), planned->source.warnings.end());
   report.warnings = adapted->warnings;
   if (options.json)
     print_json(console.out, forecast_json(report));
@@ -225,7 +301,9 @@ Action add_forecast(OptionSet& set) {
       .required();
   set.add_option("--steps", options->steps, "training steps; default 10000").type_name("N").range(1U, kMaxSteps);
   set.add_option("--seed", options->seed, "first seed of drawn lengths; default 1").type_name("N");
-  set.add_option("--seeds", options->seeds, "how many seeds, one training run each; default 4").type_name("K");
+  set.add_option("--seeds", options->seeds, "how many seeds, one training run each; default 4")
+      .type_name("K")
+      .range(1U, kMaxSeeds);
   set.add_option("--pad", options->pad, "pad each length to a multiple; default 1").type_name("N").range(1U, 65536U);
   set.add_option("--empty-cache", options->empty_cache, "torch.cuda.empty_cache() behind every N steps; default never")
       .type_name("N");
@@ -234,7 +312,8 @@ Action add_forecast(OptionSet& set) {
                  "shorter (lower) or longer (upper) one's order; default refuse")
       .one_of({"refuse", "lower", "upper"});
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
-                    "what the caching allocator may take; default: a stored plan's, else the machine's")
+                    "what the caching allocator may take, as torch.cuda.set_per_process_memory_fraction says it (a "
+                    "plan's is the device's memory); default: a stored plan's, else the machine's")
       .type_name("SIZE");
   set.add_option("--jobs", options->jobs, "threads; default: every core").type_name("N").range(1U, 1024U);
   set.add_option("--csv", options->csv, "write memory behind every step of each seed as comma-separated values")

@@ -160,8 +160,10 @@ bool AllocatorProcess::run(const AllocationProgram& program) {
   return true;
 }
 
-void AllocatorProcess::empty_cache() {
+bool AllocatorProcess::empty_cache() {
+  const std::int64_t before = driver_frees();
   allocator_.empty_cache();
+  return driver_frees() != before;
 }
 
 StepUse AllocatorProcess::use() const {

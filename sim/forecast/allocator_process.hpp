@@ -51,11 +51,13 @@ class AllocatorProcess {
   /// Runs the next step; false where a request found no memory, and then the process has ended.
   /// Requires: `program` frees what the step before carries over.
   [[nodiscard]] bool run(const AllocationProgram& program);
-  /// torch.cuda.empty_cache() behind a step.
-  void empty_cache();
+  /// torch.cuda.empty_cache() behind a step; whether a segment went back.
+  bool empty_cache();
 
   [[nodiscard]] StepUse use() const;  ///< of the last step
   [[nodiscard]] const std::vector<SegmentGrowth>& growth() const;
+  /// num_device_free of the whole process: cudaFree calls, of expandable segments unmapped runs of pages.
+  [[nodiscard]] std::int64_t driver_frees() const { return allocator_.statistics().num_device_free; }
   /// What the request of `failed_slot()` was told.
   [[nodiscard]] const std::optional<OutOfMemory>& out_of_memory() const { return out_of_memory_; }
   /// Of the step that ended the process.

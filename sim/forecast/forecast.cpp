@@ -21,7 +21,7 @@ class SeedRun {
 
   /// `tell` may be null: others do.
   SeedForecast run(std::atomic<std::size_t>& done, const std::function<void(std::size_t)>* tell) {
-    if (process_.out_of_memory()) fail_in(0, 0, programs_.start().setup);
+    if (process_.out_of_memory()) fail_before_first(programs_.start().setup);
     if (!out_.out_of_memory && !begins_with_first()) warm_up(*programs_.recorded_first());
     for (std::size_t step = 0; step < request_.steps && !out_.out_of_memory; ++step) {
       run_step(step);
@@ -31,6 +31,7 @@ class SeedRun {
     }
     out_.follows_recording = process_.follows_recording();
     out_.driver_allocations = process_.growth().size();
+    out_.driver_frees = static_cast<std::size_t>(process_.driver_frees());
     return std::move(out_);
   }
 
@@ -44,7 +45,7 @@ class SeedRun {
     if (process_.run(first))
       reserved_ = process_.use().peak_reserved;
     else
-      fail_in(0, 0, first);
+      fail_before_first(first);
   }
 
   void run_step(std::size_t step) {
@@ -53,24 +54,41 @@ class SeedRun {
     const std::size_t grown = process_.growth().size();
     const bool fits = process_.run(program);
     const StepUse use = process_.use();
+    bool gives_back = use.released > 0 || use.retries > 0;
     if (!process_.retried_slots().empty()) add_retry(step, program, use, grown);
-    if (!fits) return fail_in(step, length(step), program);
+    if (fits && empties_cache_behind(step)) gives_back |= process_.empty_cache();
+    if (gives_back) ++out_.steps_giving_back;
     if (use.peak_reserved > reserved_) add_growth(step, program, use, grown);
+    if (!fits) return fail_in(step, length(step), program);
     out_.steps.push_back(use);
+  }
+
+  [[nodiscard]] bool empties_cache_behind(std::size_t step) const {
     const std::uint32_t every = request_.process.empty_cache_every;
-    if (every > 0 && (step + 1) % every == 0) process_.empty_cache();
+    return every > 0 && (step + 1) % every == 0;
   }
 
   void fail_in(std::size_t step, std::uint32_t of, const AllocationProgram& program) {
     out_.out_of_memory =
-        FailedStep{step, of, program.shape->names[process_.failed_slot()], *process_.out_of_memory(), process_.use()};
+        FailedStep{step, of, false, name_of_failed(program), *process_.out_of_memory(), process_.use()};
+  }
+
+  void fail_before_first(const AllocationProgram& program) {
+    out_.out_of_memory = FailedStep{0, 0, true, name_of_failed(program), *process_.out_of_memory(), process_.use()};
+  }
+
+  /// Setup may fail in what is older than its program.
+  [[nodiscard]] std::string name_of_failed(const AllocationProgram& program) const {
+    const std::vector<std::string>& names = program.shape->names;
+    return process_.failed_slot() < names.size() ? names[process_.failed_slot()] : std::string("what is older");
   }
 
   void add_retry(std::size_t step, const AllocationProgram& program, const StepUse& use, std::size_t grown) {
     const std::uint32_t slot = process_.retried_slots().front();
     const auto made = static_cast<std::int32_t>(process_.growth().size() - grown);
+    const bool served = !process_.out_of_memory() || process_.failed_slot() != slot;
     out_.retries.push_back(
-        {step, length(step), use.retries, use.released, made, program.shape->names[slot], program.sizes[slot]});
+        {step, length(step), use.retries, use.released, made, program.shape->names[slot], program.sizes[slot], served});
   }
 
   void add_growth(std::size_t step, const AllocationProgram& program, const StepUse& use, std::size_t grown) {

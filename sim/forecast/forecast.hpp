@@ -41,9 +41,10 @@ struct RetryStep {
   std::int32_t made = 0;      ///< segments asked for (cudaMalloc)
   std::string request;        ///< who asked first
   Bytes bytes = 0;            ///< and for how much
+  bool served = true;         ///< false: that request found no memory in spite of it
 };
 
-/// A step that made reserved memory larger than in any step before.
+/// A step that made reserved memory larger than in any step before; one that runs out of memory is among them.
 struct GrowthStep {
   std::size_t step = 0;
   std::uint32_t length = 0;
@@ -58,6 +59,7 @@ struct GrowthStep {
 struct FailedStep {
   std::size_t step = 0;
   std::uint32_t length = 0;
+  bool before_first = false;  ///< in setup, or in the recorded step that runs before the list's: no step, no length
   std::string request;
   OutOfMemory report;
   StepUse use = {};  ///< until then
@@ -71,12 +73,19 @@ struct SeedForecast {
   std::vector<RetryStep> retries;
   std::optional<FailedStep> out_of_memory;
   std::size_t driver_allocations = 0;  ///< cudaMalloc calls, or pages mapped at once, of the whole run
+  std::size_t driver_frees = 0;  ///< cudaFree calls, or pages unmapped at once (num_device_free), of the whole run
+  /// Steps in or behind which segments went back to the driver, which waits for the GPU: by a retry, by garbage
+  /// collection, or by empty_cache().
+  std::size_t steps_giving_back = 0;
   bool behind_recorded_first = false;  ///< the recording's own first step ran before: ProgramSource::recorded_first()
   bool follows_recording = false;      ///< every segment lay where the recording had it
 
   [[nodiscard]] Bytes peak_reserved() const;
   [[nodiscard]] Bytes peak_allocated() const;
   [[nodiscard]] std::int64_t num_alloc_retries() const;
+  /// cudaFree and cudaMalloc calls, where segments go back and are asked for again; where none does the calls are those
+  /// of growth alone, which are made once: 0.
+  [[nodiscard]] std::size_t churn() const { return driver_frees == 0 ? 0 : driver_frees + driver_allocations; }
   /// The first step with a num_alloc_retries; none: garbage collection gives segments back without one.
   [[nodiscard]] std::optional<std::size_t> first_retry() const;
   /// The last step in which reserved memory grew beyond all before; none: it never did behind setup.

@@ -1,6 +1,7 @@
 #include "sim/forecast/forecast_remedies.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <tuple>
@@ -10,55 +11,95 @@
 namespace foreshard::sim {
 namespace {
 
+/// One change, and the whole that is simulated: the run's own options joined with it.
 struct Candidate {
-  std::string setting;
   std::string reason;
-  std::string pytorch;
-  std::string alloc_conf = {};  ///< what is added to the configuration; empty: nothing
+  std::string alloc_conf;
   std::uint32_t pad = 1;
   std::uint32_t empty_cache_every = 0;
+  std::string pytorch = {};  ///< beyond what these say
+  bool other_conf = false;   ///< alloc_conf is not the run's own
 };
 
 constexpr std::uint32_t kEmptyCacheEvery = 100;  // steps
 
-Candidate of_conf(const std::string& conf, std::string reason) {
-  return {"--alloc-conf " + conf, std::move(reason), "PYTORCH_ALLOC_CONF=" + conf, conf};
+/// As --options: those that differ from their defaults.
+std::string setting_of(const Candidate& candidate) {
+  std::string text;
+  const auto add = [&](const std::string& option) { text += (text.empty() ? "" : " ") + option; };
+  if (!candidate.alloc_conf.empty()) add("--alloc-conf " + candidate.alloc_conf);
+  if (candidate.pad > 1) add(fmt::format("--pad {}", candidate.pad));
+  if (candidate.empty_cache_every > 0) add(fmt::format("--empty-cache {}", candidate.empty_cache_every));
+  return text;
 }
 
-/// In one fixed order. The values are those that PyTorch's documentation and its users start from.
-std::vector<Candidate> candidates(const ProcessOptions& process) {
-  std::vector<Candidate> list;
-  list.push_back(of_conf("expandable_segments:True",
-                         "a segment grows by pages where it is, and no length leaves pieces that no other one fits"));
-  if (process.limit) {
-    list.push_back(of_conf("garbage_collection_threshold:0.8",
-                           "cached segments that were unused longest go back before the limit is reached, one by one "
-                           "in place of all; it does so under set_per_process_memory_fraction alone"));
-    list.back().pytorch += fmt::format("\ntorch.cuda.set_per_process_memory_fraction({:.4f})",
-                                       static_cast<double>(*process.limit) / static_cast<double>(process.memory.total));
-  }
-  for (const int mib : {128, 512})
-    list.push_back(of_conf(fmt::format("max_split_size_mb:{}", mib),
-                           fmt::format("blocks of {} MiB and more are not cut up for smaller requests", mib)));
-  for (const int divisions : {4, 8})
-    list.push_back(of_conf(fmt::format("roundup_power2_divisions:{}", divisions),
-                           "requests of similar lengths are rounded to one size, so that blocks are used again"));
-  for (const std::uint32_t multiple : {64U, 128U, 512U}) {
-    Candidate pad;
-    pad.setting = fmt::format("--pad {}", multiple);
-    pad.reason = fmt::format("batches are padded to a multiple of {} tokens: fewer different lengths", multiple);
-    pad.pytorch = fmt::format("DataCollatorWithPadding(tokenizer, pad_to_multiple_of={})", multiple);
-    pad.pad = multiple;
-    list.push_back(std::move(pad));
-  }
-  Candidate empty;
-  empty.setting = fmt::format("--empty-cache {}", kEmptyCacheEvery);
-  empty.reason = "unused segments go back to the driver now and then; steps behind that ask for them again";
-  empty.pytorch = fmt::format("if step % {} == 0: torch.cuda.empty_cache()", kEmptyCacheEvery);
-  empty.empty_cache_every = kEmptyCacheEvery;
-  list.push_back(std::move(empty));
-  return list;
+/// As lines of the environment and of Python.
+std::string pytorch_of(const Candidate& candidate) {
+  std::vector<std::string> lines;
+  if (!candidate.alloc_conf.empty()) lines.push_back("PYTORCH_ALLOC_CONF=" + candidate.alloc_conf);
+  if (!candidate.pytorch.empty()) lines.push_back(candidate.pytorch);
+  if (candidate.pad > 1)
+    lines.push_back(fmt::format("DataCollatorWithPadding(tokenizer, pad_to_multiple_of={})", candidate.pad));
+  if (candidate.empty_cache_every > 0)
+    lines.push_back(fmt::format("if (step + 1) % {} == 0: torch.cuda.empty_cache()", candidate.empty_cache_every));
+  return fmt::format("{}", fmt::join(lines, "\n"));
 }
+
+/// Changes of one run, on top of what it has already.
+class Candidates {
+ public:
+  explicit Candidates(const ForecastRemedyRequest& request) : request_(request) {}
+
+  /// In one fixed order. The values are those that PyTorch's documentation and its users start from.
+  [[nodiscard]] std::vector<Candidate> list() {
+    const ProcessOptions& process = request_.forecast.process.options;
+    add_conf("expandable_segments:True",
+             "a segment grows by pages where it is, and no length leaves pieces that no other one fits");
+    if (process.limit)
+      add_conf("garbage_collection_threshold:0.8",
+               "cached segments that were unused longest go back before the limit is reached, one by one in place of "
+               "all; it does so under set_per_process_memory_fraction alone",
+               fmt::format("torch.cuda.set_per_process_memory_fraction({:.4f})",
+                           static_cast<double>(*process.limit) / static_cast<double>(process.memory.total)));
+    for (const int mib : {128, 512})
+      add_conf(fmt::format("max_split_size_mb:{}", mib),
+               fmt::format("blocks of {} MiB and more are not cut up for smaller requests", mib));
+    for (const int divisions : {4, 8})
+      add_conf(fmt::format("roundup_power2_divisions:{}", divisions),
+               "requests of similar lengths are rounded to one size, so that blocks are used again");
+    for (const std::uint32_t multiple : {64U, 128U, 512U}) add_padding(multiple);
+    if (request_.forecast.process.empty_cache_every == 0) {
+      Candidate empty = own("unused segments go back to the driver now and then; steps behind that ask for them again");
+      empty.empty_cache_every = kEmptyCacheEvery;
+      list_.push_back(std::move(empty));
+    }
+    return std::move(list_);
+  }
+
+ private:
+  [[nodiscard]] Candidate own(std::string reason) const {
+    return {std::move(reason), request_.settings.alloc_conf, request_.pad, request_.forecast.process.empty_cache_every};
+  }
+
+  void add_conf(const std::string& conf, std::string reason, std::string pytorch = {}) {
+    Candidate one = own(std::move(reason));
+    one.alloc_conf = joined_alloc_conf(one.alloc_conf, conf);
+    one.pytorch = std::move(pytorch);
+    one.other_conf = true;
+    list_.push_back(std::move(one));
+  }
+
+  void add_padding(std::uint32_t multiple) {
+    if (multiple <= request_.pad || multiple % request_.pad != 0) return;
+    Candidate one =
+        own(fmt::format("batches are padded to a multiple of {} tokens: fewer different lengths", multiple));
+    one.pad = multiple;
+    list_.push_back(std::move(one));
+  }
+
+  const ForecastRemedyRequest& request_;
+  std::vector<Candidate> list_;
+};
 
 std::uint64_t tokens(const Lengths& lengths, std::uint64_t seed, std::size_t steps) {
   std::uint64_t sum = 0;
@@ -69,13 +110,16 @@ std::uint64_t tokens(const Lengths& lengths, std::uint64_t seed, std::size_t ste
 /// What is better comes first.
 auto rank_of(const SeedForecast& seed) {
   const std::size_t lives = seed.out_of_memory ? seed.out_of_memory->step : SIZE_MAX;
-  return std::tuple(SIZE_MAX - lives, seed.num_alloc_retries(), seed.peak_reserved());
+  return std::tuple(SIZE_MAX - lives, seed.steps_giving_back, seed.churn(), seed.peak_reserved());
 }
 
-/// Out of memory in the same step, less of it reserved helps nobody.
+/// Out of memory in the same step, less of it reserved helps nobody; nor does less of it reserved in a run that gives
+/// segments back in more steps, or calls the driver more often to.
 bool helps(const SeedForecast& outcome, const SeedForecast& before) {
-  if (outcome.out_of_memory && before.out_of_memory && outcome.out_of_memory->step <= before.out_of_memory->step)
-    return false;
+  const auto lives = [](const SeedForecast& seed) { return seed.out_of_memory ? seed.out_of_memory->step : SIZE_MAX; };
+  if (lives(outcome) != lives(before)) return lives(outcome) > lives(before);
+  if (outcome.out_of_memory) return false;
+  if (outcome.steps_giving_back > before.steps_giving_back || outcome.churn() > before.churn()) return false;
   return rank_of(outcome) < rank_of(before);
 }
 
@@ -87,19 +131,17 @@ Result<ForecastRemedy> simulate(ProgramSource& programs, const ForecastRemedyReq
   again.on_progress = {};
   again.on_made = {};
   again.lengths = lengths;
-  if (!candidate.alloc_conf.empty()) {
-    const std::string& own = request.settings.alloc_conf;
-    const auto config = parse_alloc_conf(own.empty() ? candidate.alloc_conf : own + "," + candidate.alloc_conf,
-                                         request.settings.pytorch);
+  if (candidate.other_conf) {
+    const auto config = parse_alloc_conf(candidate.alloc_conf, request.settings.pytorch);
     FORESHARD_TRY(config);
     again.process.options.config = *config;
     again.process.options.memory = request.memory;
     again.process.options.as_recorded = false;
   }
-  if (candidate.empty_cache_every > 0) again.process.empty_cache_every = candidate.empty_cache_every;
+  again.process.empty_cache_every = candidate.empty_cache_every;
   auto ran = run_forecast(programs, again);
   FORESHARD_TRY(ran);
-  ForecastRemedy remedy{candidate.setting, candidate.reason, candidate.pytorch, std::move(ran->front()), 0, 0};
+  ForecastRemedy remedy{setting_of(candidate), candidate.reason, pytorch_of(candidate), std::move(ran->front()), 0, 0};
   remedy.saving = static_cast<std::int64_t>(request.before.peak_reserved()) -
                   static_cast<std::int64_t>(remedy.outcome.peak_reserved());
   const std::uint64_t before = tokens(request.forecast.lengths, request.before.seed, again.steps);
@@ -109,6 +151,36 @@ Result<ForecastRemedy> simulate(ProgramSource& programs, const ForecastRemedyReq
 }
 
 }  // namespace
+
+std::string joined_alloc_conf(std::string_view own, std::string_view added) {
+  const auto entries = [](std::string_view text) {
+    std::vector<std::string_view> list;
+    int depth = 0;  // roundup_power2_divisions has a list of its own: [256:1,512:2]
+    std::size_t from = 0;
+    for (std::size_t i = 0; i <= text.size(); ++i) {
+      if (i < text.size() && text[i] == '[') ++depth;
+      if (i < text.size() && text[i] == ']') --depth;
+      if (i < text.size() && (text[i] != ',' || depth > 0)) continue;
+      if (i > from) list.push_back(text.substr(from, i - from));
+      from = i + 1;
+    }
+    return list;
+  };
+  const auto name = [](std::string_view entry) {
+    const std::string_view text = entry.substr(0, entry.find(':'));
+    const std::size_t first = text.find_first_not_of(' ');
+    return first == std::string_view::npos ? std::string_view()
+                                           : text.substr(first, text.find_last_not_of(' ') + 1 - first);
+  };
+  const auto more = entries(added);
+  std::string out;
+  for (const std::string_view entry : entries(own)) {
+    const auto same = [&](std::string_view other) { return name(other) == name(entry); };
+    if (std::none_of(more.begin(), more.end(), same)) out += fmt::format("{}{}", out.empty() ? "" : ",", entry);
+  }
+  for (const std::string_view entry : more) out += fmt::format("{}{}", out.empty() ? "" : ",", entry);
+  return out;
+}
 
 std::size_t worst_of(const std::vector<SeedForecast>& seeds) {
   const auto fares = [](const SeedForecast& seed) {
@@ -126,18 +198,22 @@ Result<ForecastRemedies> find_forecast_remedies(ProgramSource& programs, const F
   out.before = request.before;
   std::vector<Candidate> list;
   std::vector<Lengths> lengths;
+  const std::vector<std::string> doubts = programs.doubts();
   const std::vector<std::uint32_t> own = request.forecast.lengths.distinct(out.seed, request.forecast.steps);
-  for (Candidate& candidate : candidates(request.forecast.process.options)) {
-    Lengths padded = candidate.pad > 1 ? request.forecast.lengths.padded(candidate.pad) : request.forecast.lengths;
+  for (Candidate& candidate : Candidates(request).list()) {
+    if (candidate.other_conf && candidate.alloc_conf == request.settings.alloc_conf) continue;
+    Lengths padded = request.forecast.lengths.padded(candidate.pad);
     const auto needed = padded.distinct(out.seed, request.forecast.steps);
-    if (candidate.pad > 1 && needed == own) continue;
+    if (candidate.pad != request.pad && needed == own) continue;
     if (const auto made = programs.prepare(needed, request.forecast.threads); !made) {
-      out.impossible.push_back(candidate.setting + ": " + made.error().what);
+      out.impossible.push_back(setting_of(candidate) + ": " + made.error().what);
       continue;
     }
     list.push_back(std::move(candidate));
     lengths.push_back(std::move(padded));
   }
+  for (const std::string& doubt : programs.doubts())
+    if (std::find(doubts.begin(), doubts.end(), doubt) == doubts.end()) out.doubts.push_back(doubt);
   std::vector<Result<ForecastRemedy>> ran(list.size(), fail(ErrorKind::usage, "not simulated"));
   for_each(
       list.size(), request.forecast.threads,
@@ -147,7 +223,7 @@ Result<ForecastRemedies> find_forecast_remedies(ProgramSource& programs, const F
       });
   for (std::size_t i = 0; i < ran.size(); ++i) {
     if (!ran[i]) {
-      out.impossible.push_back(list[i].setting + ": " + ran[i].error().what);
+      out.impossible.push_back(setting_of(list[i]) + ": " + ran[i].error().what);
       continue;
     }
     ++out.tried;

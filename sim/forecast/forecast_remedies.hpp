@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -15,9 +16,11 @@
 namespace foreshard::sim {
 
 struct ForecastRemedy {
-  std::string setting;  ///< options of forecast: "--alloc-conf expandable_segments:True", "--pad 64"
+  /// Options of forecast, all that was simulated: "--alloc-conf expandable_segments:True", and of a run that is padded
+  /// already "--alloc-conf expandable_segments:True --pad 64".
+  std::string setting;
   std::string reason;   ///< what it changes, one sentence
-  std::string pytorch;  ///< the line of Python or of the environment that sets it
+  std::string pytorch;  ///< the lines of Python and of the environment that set all of it
   SeedForecast outcome;
   std::int64_t saving = 0;  ///< of the largest reserved, against the same seed without it; bytes
   double more_tokens = 0;   ///< relative: what padding adds to the tokens of all steps
@@ -26,15 +29,20 @@ struct ForecastRemedy {
 struct ForecastRemedies {
   std::uint64_t seed = 0;  ///< whose lengths they were simulated on
   SeedForecast before;
-  std::vector<ForecastRemedy> useful;  ///< those that live longest first, then with fewest retries, then the smallest
+  /// Those that live longest first, then those with the fewest steps that give segments back, then with the fewest
+  /// cudaFree and cudaMalloc calls where segments go back (SeedForecast::churn), then the smallest. Of those that live
+  /// no longer none has more of either than the run without them.
+  std::vector<ForecastRemedy> useful;
   std::size_t tried = 0;
-  std::size_t useless = 0;              ///< ran, and neither saved memory nor lived longer nor retried less
+  std::size_t useless = 0;              ///< ran, and are not among the useful
   std::vector<std::string> impossible;  ///< "--option: why it could not be simulated"
+  std::vector<std::string> doubts;      ///< ProgramSource::doubts() of lengths that remedies alone have
 };
 
 struct ForecastRemedyRequest {
   ForecastRequest forecast;  ///< of which `before` is one seed's
   Settings settings;         ///< what it was made at: alloc_conf and PyTorch version
+  std::uint32_t pad = 1;     ///< what its lengths are padded to already; paddings that are no multiple are not tried
   SeedForecast before;       ///< the seed that fares worst
   SimMemoryOptions memory;   ///< as another allocator configuration finds it: no recorded addresses
   std::function<void(std::size_t done, std::size_t all)> on_progress = {};
@@ -43,6 +51,10 @@ struct ForecastRemedyRequest {
 /// Fails where the configuration of `settings` does.
 [[nodiscard]] Result<ForecastRemedies> find_forecast_remedies(ProgramSource& programs,
                                                               const ForecastRemedyRequest& request);
+
+/// `own` with `added`'s entries, which take the place of those of the same name: "a:1,b:[4:1,>:2]" and "a:2" give
+/// "b:[4:1,>:2],a:2". For PYTORCH_ALLOC_CONF.
+[[nodiscard]] std::string joined_alloc_conf(std::string_view own, std::string_view added);
 
 /// The one that fares worst: out of memory first, then the earliest retry, then the most reserved; of equal ones the
 /// first.

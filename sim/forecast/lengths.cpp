@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::string_view kUniform = "uniform:";
 constexpr std::string_view kLognormal = "lognormal:";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // editors and spreadsheets write it
 constexpr double kMaxSigma = 3;
 
 /// Above 0, at most 1: 53 bits.
@@ -43,8 +44,7 @@ std::optional<std::uint32_t> length_in(std::string_view text) {
 }
 
 tl::unexpected<Error> refuse(std::string what) {
-  return fail(ErrorKind::usage, std::move(what), "--lengths",
-              "give a file with one length a line, 512:10,1024:5, uniform:256..2048 or lognormal:700,0.55,256..2048");
+  return fail(ErrorKind::usage, std::move(what), "--lengths", kLengthForms);
 }
 
 /// "256..2048"
@@ -66,6 +66,12 @@ std::optional<double> number_in(std::string_view text) {
 }
 
 }  // namespace
+
+Lengths Lengths::constant(std::uint32_t length) {
+  Lengths out;
+  out.values_ = {length};
+  return out;
+}
 
 std::uint32_t Lengths::at(std::uint64_t seed, std::size_t step) const {
   const std::uint64_t draw = mixed(seed, step);
@@ -105,6 +111,7 @@ std::vector<std::uint32_t> Lengths::distinct(std::uint64_t seed, std::size_t ste
 
 Result<Lengths> parse_length_list(std::string_view text, const std::string& file) {
   Lengths out;
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   for (std::size_t line = 1; !text.empty(); ++line) {
     const std::size_t end = text.find('\n');
     std::string_view one = text.substr(0, end);

@@ -16,8 +16,14 @@ namespace foreshard::sim {
 /// Tokens of a sample; longer ones are refused.
 inline constexpr std::uint32_t kMaxLength = 1U << 24U;
 
+/// What --lengths takes, as a hint.
+inline constexpr const char* kLengthForms =
+    "give a file with one length a line, 512:10,1024:5, uniform:256..2048 or lognormal:700,0.55,256..2048";
+
 class Lengths {
  public:
+  /// Every step's is `length`.
+  [[nodiscard]] static Lengths constant(std::uint32_t length);
   /// Of step `step`, from 0. A list ignores the seed, and begins anew behind its end.
   [[nodiscard]] std::uint32_t at(std::uint64_t seed, std::size_t step) const;
   /// Whether seeds differ.

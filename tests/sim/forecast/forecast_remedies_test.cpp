@@ -1,6 +1,7 @@
 // Remedies of a forecast of stacks of memory: simulated on the same lengths, ranked, equal on any number of threads.
 #include "sim/forecast/forecast_remedies.hpp"
 
+#include "sim/forecast/longest_alone.hpp"
 #include "tests/catch.hpp"
 #include "tests/sim/forecast/hand_programs.hpp"
 
@@ -16,10 +17,15 @@ ForecastRequest request(unsigned threads, std::optional<Bytes> limit = {}) {
   return out;
 }
 
-ForecastRemedies remedies_of(unsigned threads, std::optional<Bytes> limit = {}) {
+ForecastRemedies remedies_of(unsigned threads, std::optional<Bytes> limit = {}, const std::string& alloc_conf = {},
+                             std::uint32_t pad = 1, std::uint32_t empty_cache = 0) {
   StackPrograms programs({300'000, 100'000, 500'000});
   ForecastRemedyRequest wanted;
   wanted.forecast = request(threads, limit);
+  wanted.forecast.process = {process(8 * kGiB, limit, alloc_conf), empty_cache};
+  wanted.forecast.lengths = wanted.forecast.lengths.padded(pad);
+  wanted.settings.alloc_conf = alloc_conf;
+  wanted.pad = pad;
   const auto seeds = run_forecast(programs, wanted.forecast);
   REQUIRE(seeds);
   wanted.before = seeds->at(worst_of(*seeds));
@@ -70,4 +76,82 @@ TEST_CASE("under a limit garbage collection is tried, and living longer comes fi
   CHECK_FALSE(found.before.retries.empty());
   for (const ForecastRemedy& remedy : found.useful)
     if (!found.before.out_of_memory) CHECK_FALSE(remedy.outcome.out_of_memory);
+}
+
+TEST_CASE("nothing helps that gives segments back more often without saving the run", "[forecast]") {
+  for (const Bytes limit : {300 * kMiB, 340 * kMiB, 400 * kMiB}) {
+    const ForecastRemedies found = remedies_of(2, limit);
+    std::size_t steps = 0;
+    for (const ForecastRemedy& remedy : found.useful) {
+      INFO(limit << ": " << remedy.setting);
+      if (found.before.out_of_memory || remedy.outcome.out_of_memory) continue;
+      CHECK(remedy.outcome.steps_giving_back <= found.before.steps_giving_back);
+      CHECK(remedy.outcome.churn() <= found.before.churn());
+      CHECK(remedy.outcome.steps_giving_back >= steps);  // the fewest come first
+      steps = remedy.outcome.steps_giving_back;
+    }
+  }
+}
+
+TEST_CASE("empty_cache behind a step gives segments back in it", "[forecast]") {
+  const ForecastRemedies found = remedies_of(1, {}, {}, 1, 50);
+  CHECK(found.before.retries.empty());
+  CHECK(found.before.steps_giving_back == 4);  // of 200 steps
+  CHECK(found.before.driver_frees > 0);
+  CHECK(found.before.churn() == found.before.driver_frees + found.before.driver_allocations);
+  REQUIRE_FALSE(found.useful.empty());
+  for (const ForecastRemedy& remedy : found.useful) {
+    CHECK(remedy.setting.ends_with(" --empty-cache 50"));
+    CHECK(remedy.pytorch.ends_with("if (step + 1) % 50 == 0: torch.cuda.empty_cache()"));
+  }
+}
+
+TEST_CASE("a remedy names all that was simulated, the run's own options among it", "[forecast]") {
+  const ForecastRemedies found = remedies_of(1, {}, "max_split_size_mb:64", 48);
+  REQUIRE_FALSE(found.useful.empty());
+  for (const ForecastRemedy& remedy : found.useful) {
+    INFO(remedy.setting);
+    CHECK(remedy.setting.ends_with(" --pad 48"));  // 64, 128 and 512 are no multiples of 48
+    CHECK(remedy.pytorch.ends_with("pad_to_multiple_of=48)"));
+    CHECK(remedy.setting.starts_with("--alloc-conf max_split_size_mb:"));
+  }
+  CHECK(joined_alloc_conf("", "a:1") == "a:1");
+  CHECK(joined_alloc_conf("a:1", "b:2") == "a:1,b:2");
+  CHECK(joined_alloc_conf("a:1,b:[4:1,>:2]", "a:2") == "b:[4:1,>:2],a:2");
+  CHECK(joined_alloc_conf("b:[4:1,>:2],c:3", "b:8") == "c:3,b:8");
+}
+
+TEST_CASE("a length that fits alone is told from one that is too long", "[forecast]") {
+  StackPrograms programs({900'000});
+  ForecastRequest wanted = request(1, 200 * kMiB);
+  wanted.lengths = parse_length_list("100\n150\n400\n120", "x").value();
+  const auto seeds = run_forecast(programs, wanted);
+  REQUIRE(seeds);
+  const SeedForecast& failed = seeds->front();
+  REQUIRE(failed.out_of_memory);
+  CHECK(failed.out_of_memory->step == 2);
+  CHECK_FALSE(failed.retries.back().served);
+  CHECK(failed.growth.back().step <= 2);
+  const auto alone = find_longest_alone(programs, wanted, failed);
+  REQUIRE(alone);
+  CHECK(alone->length == 400);
+  CHECK_FALSE(alone->fits);  // 360 MB
+  CHECK(alone->longest == 150U);
+}
+
+TEST_CASE("out of memory before the first step is no step's", "[forecast]") {
+  class LargeSetup final : public StackPrograms {
+   public:
+    LargeSetup() : StackPrograms({1000}) { start_.setup = stack_of({kGiB}); }
+    [[nodiscard]] const ProcessStart& start() const override { return start_; }
+
+   private:
+    ProcessStart start_;
+  };
+  LargeSetup programs;
+  const auto seeds = run_forecast(programs, request(1, 200 * kMiB));
+  REQUIRE(seeds);
+  REQUIRE(seeds->front().out_of_memory);
+  CHECK(seeds->front().out_of_memory->before_first);
+  CHECK(seeds->front().steps.empty());
 }

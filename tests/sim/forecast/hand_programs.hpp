@@ -60,7 +60,7 @@ inline ProcessOptions process(Bytes total, std::optional<Bytes> limit = {}, cons
 }
 
 /// The same two programs at every length of a list: a stack of sizes that follow the length, `bytes` a token each.
-class StackPrograms final : public ProgramSource {
+class StackPrograms : public ProgramSource {
  public:
   explicit StackPrograms(std::vector<Bytes> bytes_a_token) : bytes_(std::move(bytes_a_token)) {}
 

@@ -66,6 +66,16 @@ TEST_CASE("uniform and log-normal lengths stay in their range", "[forecast][leng
   CHECK(below / 4000 == Approx(0.5).margin(0.03));  // the median
 }
 
+TEST_CASE("a byte order mark is passed over", "[forecast][lengths]") {
+  const auto lengths = parse_length_list(
+      "\xEF\xBB\xBF"
+      "512\r\n256\r\n",
+      "x");
+  REQUIRE(lengths);
+  CHECK(lengths->at(0, 0) == 512);
+  CHECK(Lengths::constant(7).at(3, 9) == 7);
+}
+
 TEST_CASE("padding rounds up", "[forecast][lengths]") {
   const auto lengths = parse_length_list("1\n64\n65\n700", "x");
   REQUIRE(lengths);
