@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cli/reports/counted.hpp"
 #include "cli/reports/forecast_report.hpp"
 #include "core/base/units.hpp"
 
@@ -127,10 +128,6 @@ StepsOfSeeds failures(const ForecastReport& report) {
     if (fails(seed)) out.steps.push_back(seed.out_of_memory->step);
   std::sort(out.steps.begin(), out.steps.end());
   return out;
-}
-
-std::string counted(std::int64_t count, const char* one, const char* several) {
-  return fmt::format("{} {}", count, count == 1 ? one : several);
 }
 
 std::string forecast_answer(const ForecastReport& report) {

@@ -45,9 +45,6 @@ struct ForecastReport {
 /// The peak of reserved memory that `share` of the seeds do not exceed: a nearest rank, of bytes.
 [[nodiscard]] Bytes peak_of_share(const ForecastReport& report, double share);
 
-/// "1 retry", "47 retries"
-[[nodiscard]] std::string counted(std::int64_t count, const char* one, const char* several);
-
 /// When seeds retry or run out of memory: of those that do, in order of the step.
 struct StepsOfSeeds {
   std::vector<std::size_t> steps;  ///< ascending

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "cli/reports/counted.hpp"
 #include "cli/reports/forecast_report.hpp"
 #include "cli/reports/indented.hpp"
 #include "cli/terminal/printable.hpp"

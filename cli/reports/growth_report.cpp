@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "cli/reports/counted.hpp"
 #include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
@@ -16,6 +17,11 @@ namespace {
 using Align = Table::Align;
 
 constexpr std::size_t kGrowthRows = 12;  // of a table; --json has all
+
+/// A plan's host does not wait for cudaFree and cudaMalloc: the times of its entries have no price of a retry.
+bool has_prices(const GrowthReport& report) {
+  return report.run.info.kind != RunKind::planned;
+}
 
 std::string request_name(const Run& run, const BlockNames& names, BlockId block) {
   return block.value < run.blocks.size() ? names.title(run.blocks[block.value]) : std::string("not recorded");
@@ -109,7 +115,7 @@ void print_lost(std::ostream& out, const GrowthReport& report, const BlockNames&
 
 void print_retries(std::ostream& out, const GrowthReport& report, const BlockNames& names) {
   if (report.growth.retries.empty()) return;
-  out << "\nrequests that were served only after segments had been given back\n";
+  out << "\nrequests for which segments were given back\n";
   Table table({{"step", Align::right},
                {"length", Align::right},
                {"cudaFree", Align::right},
@@ -121,7 +127,8 @@ void print_retries(std::ostream& out, const GrowthReport& report, const BlockNam
   for (std::size_t i = 0; i < shown; ++i) {
     const GrowthRetry& retry = report.growth.retries[i];
     table.row({step_name(retry.step), length_of(report, retry.step), std::to_string(retry.released),
-               format_bytes_fixed(retry.released_bytes), std::to_string(retry.made), format_time(retry.took),
+               format_bytes_fixed(retry.released_bytes), std::to_string(retry.made),
+               has_prices(report) ? format_time(retry.took) : std::string("not simulated"),
                retry.failed ? fmt::format("out of memory, for {}", format_bytes(retry.requested))
                             : fmt::format("{} for {}", request_name(report.run, names, retry.request),
                                           format_bytes(retry.requested))});
@@ -129,6 +136,12 @@ void print_retries(std::ostream& out, const GrowthReport& report, const BlockNam
   table.print(out);
   if (shown < report.growth.retries.size())
     out << fmt::format("and {} more; --json has all\n", report.growth.retries.size() - shown);
+}
+
+/// Of the record of memory: a profiler's steps lie among them, and are counted anew.
+std::size_t steps_of_record(const Run& run) {
+  return static_cast<std::size_t>(std::count_if(
+      run.steps.begin(), run.steps.end(), [](const StepRecord& step) { return step.recording != Recording::trace; }));
 }
 
 Nanoseconds all_retries(const Growth& growth) {
@@ -150,7 +163,9 @@ std::string growth_answer(const GrowthReport& report) {
                       format_bytes(growth.most_used.allocated), format_bytes(unused),
                       format_bytes(growth.most_used.reserved));
   if (!growth.retries.empty())
-    text += fmt::format("; {} retries took {} of the host", growth.retries.size(), format_time(all_retries(growth)));
+    text += fmt::format("; {} {}", counted(static_cast<std::int64_t>(growth.retries.size()), "retry", "retries"),
+                        has_prices(report) ? "took " + format_time(all_retries(growth)) + " of the host"
+                                           : "whose price is not simulated");
   return text;
 }
 
@@ -159,7 +174,7 @@ void print_growth(std::ostream& out, const GrowthReport& report) {
   out << growth_answer(report) << '\n'
       << in_line(report.run.info.name)
       << fmt::format(", {} steps; from then on most is allocated {}; free then is what even that step does not need\n",
-                     report.run.steps.size(), in_step(report.growth.most_used.step));
+                     steps_of_record(report.run), in_step(report.growth.most_used.step));
   print_steps(out, report, names);
   print_lost(out, report, names);
   print_retries(out, report, names);
@@ -201,7 +216,7 @@ Json growth_json(const GrowthReport& report) {
                        {"num_device_free", retry.released},
                        {"released_bytes", retry.released_bytes},
                        {"num_device_alloc", retry.made},
-                       {"host_ns", retry.took.count},
+                       {"host_ns", has_prices(report) ? Json(retry.took.count) : Json(nullptr)},
                        {"out_of_memory", retry.failed}});
   json["retries"] = std::move(retries);
   json["odd_events"] = growth.odd_events;
