@@ -28,7 +28,8 @@ class ProgramSource {
  public:
   virtual ~ProgramSource() = default;
   /// Makes the programs of `lengths`, ascending and each once, on up to `threads` threads; `on_made` hears on the
-  /// calling thread how many of how many are done.
+  /// calling thread how many of how many are done. Those that are made already are left as they are: others may be
+  /// running them.
   [[nodiscard]] virtual Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned threads,
                                              const std::function<void(std::size_t, std::size_t)>& on_made) = 0;
   [[nodiscard]] Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned threads) {

@@ -139,6 +139,42 @@ TEST_CASE("a length that fits alone is told from one that is too long", "[foreca
   CHECK(alone->longest == 150U);
 }
 
+TEST_CASE("a length that earlier ones leave no room for fits alone", "[forecast]") {
+  // Of each step a block stays until the next; of a longer one it is cut from the segment of the shorter one's stack.
+  class Pinned final : public StackPrograms {
+   public:
+    Pinned() : StackPrograms({}) {
+      for (const std::uint32_t length : {100U, 150U}) programs_[length] = {step(length, true), step(length, false)};
+    }
+    Result<void> prepare(const std::vector<std::uint32_t>&, unsigned,
+                         const std::function<void(std::size_t, std::size_t)>&) override {
+      return {};
+    }
+    [[nodiscard]] const LengthPrograms& at(std::uint32_t length) const override { return programs_.at(length); }
+
+   private:
+    static AllocationProgram step(std::uint32_t length, bool first) {
+      HandProgram program;
+      if (!first) program.free_carried(0);
+      program.carry(program.malloc(Bytes{200'000} * length));
+      program.free(program.malloc(Bytes{900'000} * length));
+      return program.program();
+    }
+    std::map<std::uint32_t, LengthPrograms> programs_;
+  };
+  Pinned programs;
+  ForecastRequest wanted = request(1, 200 * kMiB);
+  wanted.lengths = parse_length_list("100\n150", "x").value();
+  const auto seeds = run_forecast(programs, wanted);
+  REQUIRE(seeds);
+  REQUIRE(seeds->front().out_of_memory);
+  CHECK(seeds->front().out_of_memory->step == 1);
+  const auto alone = find_longest_alone(programs, wanted, seeds->front());
+  REQUIRE(alone);
+  CHECK(alone->fits);
+  CHECK(alone->longest == 150U);
+}
+
 TEST_CASE("out of memory before the first step is no step's", "[forecast]") {
   class LargeSetup final : public StackPrograms {
    public:

@@ -68,6 +68,7 @@ class StackPrograms : public ProgramSource {
   Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned,
                        const std::function<void(std::size_t, std::size_t)>&) override {
     for (const std::uint32_t length : lengths) {
+      if (programs_.contains(length)) continue;  // others run them
       std::vector<Bytes> sizes;
       for (const Bytes bytes : bytes_) sizes.push_back(bytes * length);
       programs_[length] = {stack_of(sizes), stack_of(sizes)};
