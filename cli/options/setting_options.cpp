@@ -24,7 +24,7 @@ std::string default_words(const SettingOption& setting, std::string value) {
 
 }  // namespace
 
-void SettingOptions::add_to(OptionSet& set) {
+void SettingOptions::add_to(OptionSet& set, std::string_view unused) {
   const auto defaults = setting_options(Settings{});  // in the order of the table
   for (const SettingOption& setting : setting_table()) {
     const std::string& value = defaults[options_.size()].second;
@@ -50,7 +50,7 @@ void SettingOptions::add_to(OptionSet& set) {
            help, setting.repeatable ? Values::all : Values::last)
         .type_name(std::string(setting.values))
         .suggest(setting.words)
-        .group(kHeading);
+        .group(setting.key == unused ? "" : kHeading);
   }
 }
 

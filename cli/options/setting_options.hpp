@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,8 +16,9 @@ namespace foreshard::cli {
 /// Collects what was given for each row of settings_table.hpp; applies it to the settings of a source.
 class SettingOptions {
  public:
-  /// Adds one option a row, in a help group of its own. `this` must outlive the parsing.
-  void add_to(OptionSet& set);
+  /// Adds one option a row, in a help group of its own. `this` must outlive the parsing. `unused`: the key of a setting
+  /// that the verb has no use for: help does not list it, and the verb says why it is refused.
+  void add_to(OptionSet& set, std::string_view unused = {});
 
   /// `settings` with everything that was given set, in table order, and checked. Errors name the option.
   [[nodiscard]] Result<Settings> apply(Settings settings) const;

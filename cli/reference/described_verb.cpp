@@ -12,6 +12,7 @@ std::vector<DescribedVerb> described_verbs() {
     add_common_options(set, nowhere);
     const Action action = verb.add(set);  // owns what the options are bound to
     DescribedVerb described{std::string(verb.name), std::string(verb.summary), {}, set.options()};
+    std::erase_if(described.options, [](const OptionFacts& option) { return option.group.empty(); });  // as in help
     described.examples.assign(std::begin(verb.examples), std::end(verb.examples));
     all.push_back(std::move(described));
   }

@@ -190,6 +190,10 @@ void judge(const Planned& planned, const AllocatorConfig& config, const sim::Pro
   };
   if (!planned.source.model) add(sim::memory_doubts(*planned.workload, planned.settings));
   add(programs.doubts());
+  if (!planned.source.model && !planned.source.recorded)
+    report.notes.push_back(
+        "the source is a stored plan or a workload file, which has the program of its own length alone: of the model "
+        "itself (a preset, a config.json) every length's is exact");
 }
 
 /// Of the seed that fares worst.
@@ -326,7 +330,7 @@ Action add_forecast(OptionSet& set) {
   set.add_flag(kNoRemedies, options->no_remedies, "only forecast, simulate no remedies");
   set.add_flag("--force", options->force, "write over existing files");
   set.add_flag("--json", options->json, "as JSON");
-  options->setting_options.add_to(set);
+  options->setting_options.add_to(set, "seq");
   return [options](Console& console) { return forecast(*options, console); };
 }
 
