@@ -10,6 +10,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/planning.hpp"
+#include "cli/reports/counted.hpp"
 #include "cli/reports/forecast_report.hpp"
 #include "cli/reports/no_remedies.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -215,8 +216,9 @@ viz::StepMemoryPicture picture_of(const ForecastReport& report) {
   for (const sim::RetryStep& step : seed.retries)
     picture.marks.push_back(
         {Kind::retry, step.step,
-         fmt::format("step {}, length {}: {} retries, {} segments given back, first for {} ({})", step.step,
-                     step.length, step.retries, step.released, step.request, format_bytes(step.bytes))});
+         fmt::format("step {}, length {}: {}, {} given back, first for {} ({})", step.step, step.length,
+                     counted(step.retries, "retry", "retries"), counted(step.released, "segment", "segments"),
+                     step.request, format_bytes(step.bytes))});
   if (seed.out_of_memory)
     picture.marks.push_back(
         {Kind::out_of_memory, seed.out_of_memory->step,

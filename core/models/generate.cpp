@@ -8,6 +8,7 @@
 #include "core/models/fsdp_section_costs.hpp"
 #include "core/models/fuse.hpp"
 #include "core/models/limits.hpp"
+#include "core/workload/time_estimates.hpp"
 
 namespace foreshard {
 namespace {
@@ -188,12 +189,12 @@ Result<void> check_kernels(const ModelConfig& model, const Settings& settings) {
 
 std::string cpu_optimizer_estimate(const CpuOptimizer& cpu) {
   if (cpu.threads == 0)
-    return "the optimizer runs on the CPU: its time is not in the machine profile, and counts as none";
+    return fmt::format("{}: its time is not in the machine profile, and counts as none", kCpuOptimizerEstimate);
   return fmt::format(
-      "the optimizer runs on the CPU, at the speed of the profile's host with {} threads a rank (OMP_NUM_THREADS); "
-      "with "
-      "one, which torchrun sets by itself, it takes {:.1f} times as long",
-      cpu.threads, cpu.one_thread);
+      "{}, at the speed of the profile's host with {} threads a rank (OMP_NUM_THREADS); with one, which torchrun sets "
+      "by "
+      "itself, it takes {:.1f} times as long",
+      kCpuOptimizerEstimate, cpu.threads, cpu.one_thread);
 }
 
 /// What no recording has been held against.
