@@ -134,7 +134,8 @@ Result<int> accuracy(const AccuracyOptions& options, Console& console) {
   if (!options.output.empty())
     FORESHARD_TRY(write_text(options.output, accuracy_tables_text(*result) + footer(*result), options.force));
   if (!options.headline.empty())
-    FORESHARD_TRY(write_text(options.headline, accuracy_headline_text(*result) + printed_by(*result) + "\n", options.force));
+    FORESHARD_TRY(
+        write_text(options.headline, accuracy_headline_text(*result) + printed_by(*result) + "\n", options.force));
   if (!options.baseline.empty())
     FORESHARD_TRY(write_text(options.baseline, accuracy::baseline_csv(result->baseline), options.force));
   if (options.json)

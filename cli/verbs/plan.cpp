@@ -9,7 +9,7 @@
 #include "cli/options/beside_option.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
-#include "cli/options/parts.hpp"
+#include "cli/options/part_options.hpp"
 #include "cli/options/planning.hpp"
 #include "cli/options/rank_options.hpp"
 #include "cli/reports/fingerprint.hpp"

@@ -10,7 +10,7 @@
 #include "cli/options/fabric_option.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
-#include "cli/options/parts.hpp"
+#include "cli/options/part_options.hpp"
 #include "cli/options/progress_file.hpp"
 #include "cli/options/range_options.hpp"
 #include "cli/options/source_options.hpp"

@@ -1,6 +1,6 @@
 // One part of a job's trials as a file: what one of several tasks drew and simulated.
 //
-// Who: cli's plan writes and reads them (cli/options/parts.hpp). Pure.
+// Who: cli's plan writes and reads them (cli/options/part_options.hpp). Pure.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // One part of a sweep as a file: what one of several tasks found of its share of the points.
 //
-// Who: cli's sweep writes and reads them (cli/options/parts.hpp). Pure.
+// Who: cli's sweep writes and reads them (cli/options/part_options.hpp). Pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "cli/options/parts.hpp"
+#include "cli/options/part_options.hpp"
 
 #include <fmt/format.h>
 
