@@ -11,6 +11,7 @@
 #include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
+#include "sim/machine/outside_range.hpp"
 #include "sim/sweep/candidates.hpp"
 
 namespace foreshard::cli {
@@ -37,12 +38,42 @@ std::string limit_words(const TuneReport& report) {
   return out;
 }
 
-/// What became of the start: "6.6 % (±2.2) less than 938.71 ms as asked for".
-std::string gain_words(const TuneReport& report) {
+/// Whether a warning of it says so.
+bool is_outside(const SweepPoint& point) {
+  return std::any_of(point.warnings.begin(), point.warnings.end(),
+                     [](const std::string& warning) { return warning.starts_with(sim::kOutsideRange); });
+}
+
+bool breaks_headroom(const TuneReport& report, const SweepPoint& point) {
+  return point.state == SweepPoint::State::ran && point.peaks.reserved > report.result.most_reserved;
+}
+
+/// Why a point that runs comes after a slower one: what is against its memory; empty: nothing, the slower one is as
+/// fast (sim::kEqualSteps) and smaller.
+std::string against(const TuneReport& report, const SweepPoint& point) {
+  if (breaks_headroom(report, point)) return "leaves less than the headroom";
+  if (point.step_num_alloc_retries > 0) return "retries allocations in each step";
+  return fits(point) == sim::Fits::surely ? "" : "may not fit";
+}
+
+/// "; the step, against the start": what became of it.
+std::string step_words(const TuneReport& report) {
+  const SweepPoint& best = report.result.best->point;
+  const TunedPoint& start = report.result.start;
+  const std::string step = milliseconds(best.step_ms);
+  if (!ran(start)) return step + " a step, as asked for it does not fit";
+  const std::string asked = milliseconds(start.point.step_ms);
   const auto gain = gain_of(report.result);
-  if (!gain) return "as asked for it does not fit";
-  std::string words = fmt::format("{:.1f} % (±{:.1f}) less than the {} as asked for", gain->percent,
-                                  gain->within_percent, milliseconds(report.result.start.point.step_ms));
+  const std::string why = against(report, start.point);
+  if (!gain && why.empty()) {
+    const Bytes less = start.point.peaks.reserved - best.peaks.reserved;
+    return fmt::format("{} a step, as fast as the {} as asked for, in {} less memory", step, asked, format_bytes(less));
+  }
+  if (!gain)
+    return fmt::format("as asked for ({}) it {}; the fastest that does not takes {} a step ({:+.1f} %)", asked, why,
+                       step, 100 * (best.step_ms / start.point.step_ms - 1));
+  std::string words = fmt::format("{} a step, {:.1f} % (±{:.1f}) less than the {} as asked for", step, gain->percent,
+                                  gain->within_percent, asked);
   if (gain->ms < gain->within_ms) words += ", which a measurement may not tell apart";
   return words;
 }
@@ -59,12 +90,44 @@ std::string short_changes(const std::string& options) {
     const std::size_t open = options.find("'{", from);
     const std::size_t close = open == std::string::npos ? open : options.find("}'", open);
     if (close == std::string::npos) return out + options.substr(from);
-    const auto units = std::count(options.begin() + static_cast<std::ptrdiff_t>(open),
-                                  options.begin() + static_cast<std::ptrdiff_t>(close), ':');
-    out += options.substr(from, open - from) + fmt::format("<{} units>", units);
+    const Json by_unit = Json::parse(options.substr(open + 1, close - open), nullptr, false);
+    std::size_t units = by_unit.size();
+    for (const char* pass : {"forward", "backward"})  // prefetch lists: units that have one, of each pass
+      if (by_unit.contains(pass) && by_unit[pass].is_object()) units += by_unit[pass].size() - 1;
+    out += options.substr(from, open - from) + fmt::format("<{} {}>", units, units == 1 ? "unit" : "units");
     from = close + 2;
   }
   return out;
+}
+
+/// What a reader would not expect of the best's units: all blocks in one, or nothing sharded.
+void print_units(std::ostream& out, const TuneReport& report) {
+  const Settings& settings = report.result.best->point.settings;
+  const std::vector<Unit>& units = report.result.units;
+  if (settings.shard_ranks() == 1) out << "nothing is sharded: each rank holds all parameters\n";
+  const std::size_t own = settings.fully_shard_embedding_and_head ? 4 : 2;  // the root and one of all blocks
+  if (settings.units_per_group == 1 || units.size() != own) return;
+  const Unit& blocks = units[own / 2];
+  Bytes gathered = 0, reduced = 0;
+  for (const Parameter& one : blocks.parameters) {
+    const DType dtype = settings.param_dtype.value_or(one.dtype);
+    gathered += one.numel() * itemsize(dtype);
+    if (one.requires_grad) reduced += one.numel() * itemsize(settings.reduce_dtype.value_or(dtype));
+  }
+  out << fmt::format("all blocks are one FSDP unit: one all-gather of {} and one reduce-scatter of {}\n",
+                     format_bytes(gathered), format_bytes(reduced));
+}
+
+/// What is much faster where retries are taken: their price is not in its time.
+void print_retrying(std::ostream& out, const TuneReport& report) {
+  const sim::TuneResult& result = report.result;
+  if (!result.fastest_retrying) return;
+  const SweepPoint& point = result.fastest_retrying->point;
+  out << fmt::format("with {} allocation {} a step, whose time is not in it: {} ({:+.1f} %){}{}\n",
+                     point.step_num_alloc_retries, point.step_num_alloc_retries == 1 ? "retry" : "retries",
+                     milliseconds(point.step_ms), 100 * (point.step_ms / result.best->point.step_ms - 1),
+                     changes(report, *result.fastest_retrying).empty() ? ", as asked for" : ": ",
+                     short_changes(changes(report, *result.fastest_retrying)));
 }
 
 void print_answer(std::ostream& out, const TuneReport& report) {
@@ -75,14 +138,19 @@ void print_answer(std::ostream& out, const TuneReport& report) {
     return;
   }
   const SweepPoint& best = result.best->point;
-  if (is_start(report))
+  if (is_start(report) && result.tried == 1)
+    out << fmt::format("only the start was tried{}: {} a step as asked for, {} reserved", limit_words(report),
+                       milliseconds(best.step_ms), format_bytes(best.peaks.reserved));
+  else if (is_start(report))
     out << fmt::format("no setting that was tried helps{}: {} a step as asked for, {} reserved", limit_words(report),
                        milliseconds(best.step_ms), format_bytes(best.peaks.reserved));
   else
-    out << fmt::format("best{}: {} a step, {}; {} reserved: {}", limit_words(report), milliseconds(best.step_ms),
-                       gain_words(report), format_bytes(best.peaks.reserved),
-                       short_changes(changes(report, *result.best)));
-  out << (fits(best) == sim::Fits::surely ? "" : "; it may not fit") << (best.valid ? "" : "; not valid") << '\n';
+    out << fmt::format("best{}: {}; {} reserved: {}", limit_words(report), step_words(report),
+                       format_bytes(best.peaks.reserved), short_changes(changes(report, *result.best)));
+  out << (fits(best) == sim::Fits::surely ? "" : "; it may not fit") << (best.valid ? "" : "; not valid")
+      << (is_outside(best) ? "; outside what the profile was calibrated on" : "") << '\n';
+  print_retrying(out, report);
+  print_units(out, report);
 }
 
 /// How far from the bound it ended, and what is in the way.
@@ -90,7 +158,7 @@ void print_bound(std::ostream& out, const TuneReport& report) {
   const sim::TuneResult& result = report.result;
   if (!result.best) return;
   const SweepPoint& best = result.best->point;
-  if (result.bound_ms > 0) {
+  if (result.bound_ms > 0 && result.tried > 1) {
     const std::pair<double, const char*> parts[] = {{best.floor.compute_ms, "the compute stream"},
                                                     {best.floor.links_ms, "the collectives"},
                                                     {best.floor.host_ms, "the host"}};
@@ -106,8 +174,8 @@ void print_bound(std::ostream& out, const TuneReport& report) {
 
 void print_counts(std::ostream& out, const TuneReport& report) {
   const sim::TuneResult& result = report.result;
-  out << fmt::format("{} points of {} on {}{}", result.tried, in_line(report.name), in_line(report.machine),
-                     report.machine_assumed ? " (assumed)" : "");
+  out << fmt::format("{} {} of {} on {}{}", result.tried, result.tried == 1 ? "point" : "points", in_line(report.name),
+                     in_line(report.machine), report.machine_assumed ? " (assumed)" : "");
   if (result.out_of_memory > 0) out << fmt::format(", {} out of memory", result.out_of_memory);
   if (result.doubted > 0) out << fmt::format(", {} less sure, which take no part", result.doubted);
   std::size_t refused = 0;
@@ -127,8 +195,9 @@ void print_counts(std::ostream& out, const TuneReport& report) {
   }
 }
 
-std::string marks(const SweepPoint& point) {
+std::string marks(const TuneReport& report, const SweepPoint& point) {
   std::vector<std::string> words;
+  if (breaks_headroom(report, point)) words.emplace_back("less than the headroom left");
   if (point.step_num_alloc_retries > 0) words.emplace_back("allocation retries");
   if (point.state == SweepPoint::State::out_of_memory) words.emplace_back("out of memory");
   if (point.host_bound) words.emplace_back("host-bound");
@@ -160,7 +229,7 @@ void print_points(std::ostream& out, const TuneReport& report) {
     cells.push_back(compared ? format_bytes_difference(static_cast<std::int64_t>(point.peaks.reserved) -
                                                        static_cast<std::int64_t>(best->peaks.reserved))
                              : "");
-    cells.push_back(marks(point));
+    cells.push_back(marks(report, point));
     table.row(cells);
   }
   out << '\n';
@@ -177,16 +246,20 @@ void print_reasons(std::ostream& out, const TuneReport& report) {
   const sim::TuneResult& result = report.result;
   if (!result.changes.empty()) out << "\nwithout one of the changes, the others as they are:\n";
   for (const sim::ChangeWorth& one : result.changes)
-    out << fmt::format(
-        "  {}: {}\n", short_changes(one.setting),
-        one.ms ? fmt::format("{:+.2f} ms", *one.ms) : std::string("it does not fit then, or is less sure"));
+    out << fmt::format("  {}: {}\n", short_changes(one.setting),
+                       one.ms ? fmt::format("{:+.2f} ms, {}", *one.ms, format_bytes_difference(one.reserved))
+                              : std::string("it does not fit then, or is less sure"));
   if (!result.changes.empty()) out << '\n';
   if (result.best)
     for (const std::string& why : result.best->point.not_valid) out << "not valid: " << in_line(why) << '\n';
-  if (result.fastest_doubted)
+  if (result.fastest_doubted) {
+    const SweepPoint& point = result.fastest_doubted->point;
+    std::vector<std::string> doubts = point.not_valid;
+    for (const std::string& warning : point.warnings)
+      if (warning.starts_with(sim::kOutsideRange)) doubts.push_back(warning);
     out << fmt::format("faster, but less sure: {} ({}): {}\n", short_changes(changes(report, *result.fastest_doubted)),
-                       milliseconds(result.fastest_doubted->point.step_ms),
-                       in_line(fmt::format("{}", fmt::join(result.fastest_doubted->point.not_valid, "; "))));
+                       milliseconds(point.step_ms), in_line(fmt::format("{}", fmt::join(doubts, "; "))));
+  }
   if (!result.refused.empty()) out << "\nrefused:\n";
   for (const auto& [reason, points] : result.refused)
     out << fmt::format("  {} {}: {}\n", points, points == 1 ? "point" : "points", in_line(reason));
@@ -246,6 +319,7 @@ std::optional<Gain> gain_of(const sim::TuneResult& result) {
   if (!result.best || !ran(result.start)) return std::nullopt;
   const SweepPoint& start = result.start.point;
   const SweepPoint& best = result.best->point;
+  if (best.step_ms > start.step_ms) return std::nullopt;
   const double within = std::max(start.difference, best.difference);
   const double ms = start.step_ms - best.step_ms;
   return Gain{ms, start.step_ms * within, 100 * ms / start.step_ms, 100 * within};
@@ -272,13 +346,16 @@ Json tune_json(const TuneReport& report) {
                     {"within_percent", gain->within_percent}};
   json["changes"] = Json::array();
   for (const sim::ChangeWorth& one : result.changes)
-    json["changes"].push_back({{"setting", one.setting}, {"ms", one.ms ? Json(*one.ms) : Json(nullptr)}});
-  json["bound_ms"] = result.bound_ms > 0 ? Json(result.bound_ms) : Json(nullptr);
+    json["changes"].push_back({{"setting", one.setting},
+                               {"ms", one.ms ? Json(*one.ms) : Json(nullptr)},
+                               {"peak_reserved_bytes", one.ms ? Json(one.reserved) : Json(nullptr)}});
+  json["bound_ms"] = result.bound_ms > 0 && result.tried > 1 ? Json(result.bound_ms) : Json(nullptr);
   json["why_not_faster"] = result.waits.headline;
   json["uniform"] = optional_json(report, result.uniform);
   json["depth"] = optional_json(report, result.greedy);
   json["next"] = Json::array();
   for (const TunedPoint& point : result.next) json["next"].push_back(point_json(report, point));
+  json["fastest_retrying"] = optional_json(report, result.fastest_retrying);
   json["fastest_less_sure"] = optional_json(report, result.fastest_doubted);
   json["searched"] = searched_json(result);
   json["pytorch"] = nullptr;

@@ -41,7 +41,8 @@ struct Gain {
   double percent = 0;         ///< of the start's step
   double within_percent = 0;  ///< the same
 };
-/// None where one of them does not run.
+/// None where one of them does not run, or where the best is slower: what was asked for retries, breaks the headroom or
+/// may not fit.
 [[nodiscard]] std::optional<Gain> gain_of(const sim::TuneResult& result);
 
 [[nodiscard]] Json tune_json(const TuneReport& report);

@@ -156,7 +156,7 @@ void add_source_warnings(const traces::Source& source, sim::TuneResult& result) 
     point.warnings.insert(point.warnings.begin(), source.warnings.begin(), source.warnings.end());
   };
   add(result.start);
-  for (auto* one : {&result.best, &result.uniform, &result.greedy, &result.fastest_doubted})
+  for (auto* one : {&result.best, &result.uniform, &result.greedy, &result.fastest_doubted, &result.fastest_retrying})
     if (*one) add(**one);
   for (sim::TunedPoint& one : result.next) add(one);
 }

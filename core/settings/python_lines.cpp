@@ -7,6 +7,7 @@
 
 #include "core/device/transport_traits.hpp"
 #include "core/settings/settings_table.hpp"
+#include "core/settings/version_rules.hpp"
 
 namespace foreshard {
 namespace {
@@ -71,6 +72,7 @@ class Writer {
     if (mixed()) names = "MixedPrecisionPolicy, " + names;
     if (on_modules()) names = "FSDPModule, " + names;
     if (s_.offload) names = "CPUOffloadPolicy, " + names;
+    if (s_.all_gather == Transport::copy_engine) line("import os");
     line("from torch.distributed.device_mesh import init_device_mesh");
     line("from torch.distributed.fsdp import {}", names);
     if (s_.checkpoint != Checkpoint::none)
@@ -82,6 +84,7 @@ class Writer {
   /// The zero-CTA policy is the communicator's: it is given when the process group is made.
   void communicator() {
     if (s_.all_gather != Transport::copy_engine) return;
+    line("device = torch.device(\"cuda\", int(os.environ[\"LOCAL_RANK\"]))");
     line("options = torch.distributed.ProcessGroupNCCL.Options()");
     line("options.config.cta_policy = torch.distributed.ProcessGroupNCCL.NCCL_CTA_POLICY_ZERO");
     line("torch.distributed.init_process_group(\"nccl\", pg_options=options, device_id=device)");
@@ -220,16 +223,38 @@ class Writer {
     }
   }
 
+  /// The process group that units are sharded over.
+  [[nodiscard]] const char* shard_group() const {
+    return s_.replicate > 1 ? "mesh.get_group(\"shard\")" : "mesh.get_group()";
+  }
+
+  /// PyTorch 2.12's set_symm_mem_for_comm() moves both collectives (_fully_shard.py, FSDPModule); before it, and for
+  /// one of them alone, a custom class does.
+  [[nodiscard]] bool symmetric_by_call() const {
+    return in_nccl_windows(s_.all_gather) && in_nccl_windows(s_.reduce_scatter) &&
+           holds(RuleId::symmetric_memory_call, s_.pytorch);
+  }
+  [[nodiscard]] bool custom_gather() const { return in_nccl_windows(s_.all_gather) && !symmetric_by_call(); }
+
+  void custom_classes() {
+    if (!symmetric() || symmetric_by_call()) return;
+    line("# symmetric memory: PyTorch 2.12 has set_symm_mem_for_comm(), which moves all-gathers and reduce-scatters");
+    if (custom_gather()) line("gather = SymmetricAllGather({})  # the class of docs/sweep.md", shard_group());
+    if (in_nccl_windows(s_.reduce_scatter))
+      line(
+          "# reduce-scatters: set_custom_reduce_scatter() with a class that allocates as SymmetricAllGather of "
+          "docs/sweep.md does");
+  }
+
   void collectives() {
+    custom_classes();
     if (on_modules()) {
       line("for module in model.modules():");
       line("    if isinstance(module, FSDPModule):");
     }
     if (registered()) line("        module.set_allocate_memory_from_process_group_for_comm(True)");
-    if (symmetric()) {
-      line("        module.set_symm_mem_for_comm()  # PyTorch 2.12; in 2.11 set_custom_all_gather() with a");
-      line("                                        # symmetric-memory pool (docs/sweep.md)");
-    }
+    if (symmetric_by_call()) line("        module.set_symm_mem_for_comm()");
+    if (custom_gather()) line("        module.set_custom_all_gather(gather)");
     // torch/distributed/fsdp/_fully_shard/_fully_shard.py, FSDPModule: ReduceOp.SUM, scaled apart from it.
     if (sums_only(s_.reduce_scatter)) line("        module.set_force_sum_reduction_for_comms(True)");
     if (s_.all_gather == Transport::low_contention || s_.reduce_scatter == Transport::low_contention)
@@ -250,9 +275,13 @@ class Writer {
     if (s_.reduce_scatter_max_input_buffers > 1)
       line("model.set_reduce_scatter_max_input_buffers({})  # PyTorch 2.13", s_.reduce_scatter_max_input_buffers);
     if (!s_.separate_reduce_scatter_group) return;
-    line(
-        "model.set_separate_reduce_scatter_group(True)  # PyTorch 2.13; in 2.11 set_custom_reduce_scatter() with a "
-        "process group of its own (docs/sweep.md)");
+    if (holds(RuleId::separate_reduce_group, s_.pytorch))
+      line("model.set_separate_reduce_scatter_group(True)");
+    else
+      line(
+          "# separate reduce-scatter group: PyTorch 2.13 has set_separate_reduce_scatter_group(); before it "
+          "set_custom_reduce_scatter() with SeparateReduceScatter({}) of docs/sweep.md",
+          shard_group());
   }
 
   void optimizer() {

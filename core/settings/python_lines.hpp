@@ -1,8 +1,8 @@
 // The lines of Python that make a PyTorch program run with given settings.
 //
-// For a program with `model` and its list of blocks; names are those of PyTorch 2.11's public API
-// (torch.distributed.fsdp: fully_shard, FSDPModule, MixedPrecisionPolicy, CPUOffloadPolicy). What 2.11 has no call
-// for is a comment that says what does it. Only what differs from PyTorch's defaults is written. Pure.
+// For a program with `model` and its list of blocks; names are those of the public API of Settings::pytorch
+// (torch.distributed.fsdp: fully_shard, FSDPModule, MixedPrecisionPolicy, CPUOffloadPolicy). What it has no call
+// for is a class of docs/sweep.md, or a comment that says what does it. Only what differs from PyTorch's defaults is written. Pure.
 #pragma once
 
 #include <string>

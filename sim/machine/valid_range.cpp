@@ -8,6 +8,7 @@
 #include "core/device/collective_names.hpp"
 #include "core/kernel/kernel_enum_names.hpp"
 #include "core/settings/settings_table.hpp"
+#include "sim/machine/outside_range.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -33,7 +34,7 @@ std::string range_text(const CoveredRange<T>& range) {
 std::vector<std::string> outside(const ValidRange& valid_range, const std::string& machine, const MachineUse& use) {
   std::vector<std::string> out;
   const auto say = [&](const std::string& what) {
-    out.push_back(fmt::format("outside what profile {} was calibrated on: {}", machine, what));
+    out.push_back(fmt::format("{}{} was calibrated on: {}", kOutsideRange, machine, what));
   };
   if (valid_range.bytes && use.largest_collective > valid_range.bytes->most)
     say(fmt::format("a collective of {}; it covers up to {}", format_bytes(use.largest_collective),

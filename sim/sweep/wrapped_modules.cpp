@@ -1,6 +1,7 @@
 #include "sim/sweep/wrapped_modules.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace foreshard::sim {
 namespace {
@@ -16,6 +17,15 @@ std::vector<std::string> paths_of(const std::string& names) {
   return out;
 }
 
+/// "model.lm.layers" of a unit "lm.layers.3", or of one that begins with it; none: no member of a list.
+std::optional<std::string> list_of(const std::string& unit) {
+  const std::string module = unit.substr(0, unit.find(", "));
+  const std::size_t dot = module.rfind('.');
+  if (dot == std::string::npos || dot + 1 == module.size()) return std::nullopt;
+  if (module.find_first_not_of("0123456789", dot + 1) != std::string::npos) return std::nullopt;
+  return "model." + module.substr(0, dot);
+}
+
 }  // namespace
 
 bool root_has_weights(const Workload& workload) {
@@ -26,9 +36,14 @@ bool root_has_weights(const Workload& workload) {
 
 ModuleNames wrapped_modules(WorkloadSource& source, const Settings& settings) {
   ModuleNames modules;
-  if (!settings.fully_shard_embedding_and_head) return modules;
   const auto workload = source.at(settings);
-  if (!workload || (*workload)->units.size() < 3) return modules;
+  if (!workload) return modules;
+  for (const Unit& unit : (*workload)->units)
+    if (const auto blocks = list_of(unit.name)) {
+      modules.blocks = *blocks;
+      break;
+    }
+  if (!settings.fully_shard_embedding_and_head || (*workload)->units.size() < 3) return modules;
   modules.embedding = paths_of((*workload)->units[1].name).front();
   modules.head = paths_of((*workload)->units.back().name);
   return modules;

@@ -30,7 +30,7 @@ Result<Waits> waits_of(const Run& run) {
     if (op.kind != DeviceOpRecord::Kind::collective || !unit) continue;
     waits[{op.collective, *unit, part.phase != "forward"}][part.cause] += part.length().count;
   }
-  Waits out{{}, time_headline(run, *time)};
+  Waits out{{}, time_headline(run, *time), run.units};
   for (const auto& [place, causes] : waits) {
     Exposed one{std::get<0>(place), std::get<1>(place), std::get<2>(place)};
     std::int64_t most = -1;

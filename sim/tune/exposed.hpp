@@ -27,6 +27,7 @@ struct Exposed {
 struct Waits {
   std::vector<Exposed> exposed;  ///< the longest first
   std::string headline;          ///< why the step is not faster: time_headline()
+  std::vector<Unit> units = {};  ///< the run's, as its settings group them
 };
 
 /// Of the steady step of a plan with all of its records.

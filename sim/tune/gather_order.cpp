@@ -46,13 +46,6 @@ void read_lists(const Lists& lists, const std::vector<Unit>& units, bool forward
 
 }  // namespace
 
-bool GatherOrder::is_no_later_than(const GatherOrder& other) const {
-  if (forward.size() != other.forward.size()) return false;
-  for (std::size_t u = 1; u < forward.size(); ++u)
-    if (forward[u] > other.forward[u] || backward[u] < other.backward[u]) return false;
-  return true;
-}
-
 GatherOrder gather_order(const Settings& settings, const std::vector<Unit>& units) {
   GatherOrder order;
   const auto count = static_cast<std::uint32_t>(units.size());

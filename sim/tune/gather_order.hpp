@@ -19,8 +19,6 @@ struct GatherOrder {
   /// The same; at least the unit itself. Without a list FSDP2 gathers the unit that ran before: 1 more than it.
   std::vector<std::uint32_t> backward;
   bool operator==(const GatherOrder&) const = default;
-  /// Whether no gather is issued later than in `other`.
-  [[nodiscard]] bool is_no_later_than(const GatherOrder& other) const;
 };
 
 /// The order that `settings` come to. Units that a list names and that do not exist are left out.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/settings/settings_table.hpp"
+#include "core/settings/version_rules.hpp"
 #include "sim/sweep/candidates.hpp"
 #include "sim/sweep/time_candidates.hpp"
 #include "sim/sweep/wrapped_modules.hpp"
@@ -21,8 +22,7 @@ constexpr std::size_t kMovedAlone = 8;
 
 class Neighbours {
  public:
-  explicit Neighbours(const Position& position)
-      : position_(position), at_(position.at), units_(position.workload.units) {
+  explicit Neighbours(const Position& position) : position_(position), at_(position.at), units_(position.units) {
     seen_.insert(text_of(at_));
   }
 
@@ -64,6 +64,8 @@ void Neighbours::add(std::string phrase, std::function<void(Settings&)> change) 
     out.change(out.settings);
     out.families = changed_families(at_, out.settings);
   }
+  const bool separates = out.settings.separate_reduce_scatter_group && !at_.separate_reduce_scatter_group;
+  if (separates && !holds(RuleId::separate_reduce_group, out.settings.pytorch)) return;
   if (!position_.allowed.holds(changed_families(position_.start, out.settings)) || !check(out.settings)) return;
   if (seen_.insert(text_of(out.settings)).second) list_.push_back(std::move(out));
 }
@@ -241,7 +243,7 @@ std::vector<Neighbour> neighbours(const Position& position) {
 std::vector<Neighbour> deeper_prefetch(const Position& position) {
   Neighbours list(position);
   constexpr std::uint32_t kEach = 4;  // up to there every depth, then half as deep again
-  for (std::uint32_t depth = 1; depth < position.workload.units.size(); depth += depth < kEach ? 1 : depth / 2)
+  for (std::uint32_t depth = 1; depth < position.units.size(); depth += depth < kEach ? 1 : depth / 2)
     list.add(fmt::format("{} all-gathers ahead in forward and backward", depth), [depth](Settings& s) {
       s.prefetch_lists = {};
       s.forward_prefetch = s.backward_prefetch = depth;

@@ -28,7 +28,8 @@ struct Position {
   const Settings& start;  ///< what was asked for: families that are not allowed stay as it has them
   const MoveFamilies& allowed;
   const Settings& at;
-  const Workload& workload;             ///< at `at`
+  const Workload& workload;             ///< at `at`; a recording's has the units that were recorded
+  const std::vector<Unit>& units;       ///< that run at `at`: Exposed::unit is one of them
   const std::vector<Exposed>& exposed;  ///< of the plan at `at`; empty where it was not looked at
   bool out_of_memory = false;           ///< nothing fits yet
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/machine/address_space.hpp"
+#include "sim/machine/valid_range.hpp"
 #include "sim/parallel/for_each.hpp"
 
 namespace foreshard::sim {
@@ -36,7 +37,7 @@ std::vector<std::optional<std::size_t>> TriedPoints::run(const std::vector<Neigh
     keys.push_back(text_of(one.settings));
     if (limit_ || index_of_.contains(keys.back())) continue;
     std::string of_class = class_of(one.settings);
-    if (prune == Prune::by_bounds && is_pruned(one.settings, of_class)) {
+    if (prune == Prune::by_bounds && is_pruned(of_class)) {
       ++pruned_;
       continue;
     }
@@ -79,16 +80,13 @@ TunedPoint TriedPoints::whole(std::size_t point) const {
 void TriedPoints::keep(SweepPoint point, const std::string& phrase, const std::string& of_class) {
   const std::size_t index = points_.size();
   points_.push_back({std::move(point), phrase});
-  const auto [place, is_new] = classes_.try_emplace(of_class, Class{index, 0, {}});
+  const auto [place, is_new] = classes_.try_emplace(of_class, Class{index, 0});
   Class& at = place->second;
   if (!is_new && is_better(index, at.best)) at.best = index;
   if (fits(index) && (!best_ || is_better(index, *best_))) best_ = index;
   const SweepPoint& kept = points_.back().point;
   if (kept.state == SweepPoint::State::ran && kept.floor.ms() > 0)
     at.floor_ms = at.floor_ms > 0 ? std::min(at.floor_ms, kept.floor.ms()) : kept.floor.ms();
-  if (kept.state != SweepPoint::State::out_of_memory) return;
-  if (const auto workload = source_.at(kept.settings))
-    at.out_of_memory.push_back(gather_order(kept.settings, (*workload)->units));
 }
 
 bool TriedPoints::fits(std::size_t point) const {
@@ -103,7 +101,17 @@ std::size_t doubts_of(const SweepPoint& point) {
 }
 
 bool TriedPoints::is_doubted(std::size_t point) const {
-  return retries(point) || doubts_of(points_[point].point) > doubts_of(points_.front().point);
+  return retries(point) || is_less_sure(point);
+}
+
+bool TriedPoints::is_less_sure(std::size_t point) const {
+  const auto doubts = [this](const SweepPoint& p) {
+    MachineUse use;
+    use.nodes = p.settings.nodes;
+    use.transports = {p.settings.all_gather, p.settings.reduce_scatter};
+    return doubts_of(p) + outside(machine_.valid_range, machine_.name, use).size();
+  };
+  return doubts(points_[point].point) > doubts(points_.front().point);
 }
 
 bool TriedPoints::retries(std::size_t point) const {
@@ -131,21 +139,18 @@ std::vector<std::size_t> TriedPoints::best_of_classes() const {
 }
 
 bool TriedPoints::is_bounded(std::size_t point) const {
-  const auto at = classes_.find(class_of(points_[point].point.settings));
-  return best_ && at != classes_.end() && at->second.floor_ms >= points_[*best_].point.step_ms;
+  return is_pruned(class_of(points_[point].point.settings));
 }
 
-/// Memory grows with what is gathered ahead: an order with no gather later than one that ran out of it does so, too.
-bool TriedPoints::is_pruned(const Settings& settings, const std::string& of_class) const {
+bool TriedPoints::is_pruned(const std::string& of_class) const {
+  if (!best_ || is_doubted(*best_) || sim::fits(points_[*best_].point) != Fits::surely) return false;
   const auto at = classes_.find(of_class);
-  if (at == classes_.end()) return false;
-  if (best_ && at->second.floor_ms >= points_[*best_].point.step_ms) return true;
-  if (at->second.out_of_memory.empty()) return false;
-  const auto workload = source_.at(settings);
-  if (!workload) return false;
-  const GatherOrder order = gather_order(settings, (*workload)->units);
-  return std::any_of(at->second.out_of_memory.begin(), at->second.out_of_memory.end(),
-                     [&](const GatherOrder& failed) { return order.is_no_later_than(failed); });
+  return at != classes_.end() && at->second.floor_ms >= points_[*best_].point.step_ms;
+}
+
+bool TriedPoints::is_comparable(std::size_t a, std::size_t b) const {
+  return fits(a) == fits(b) && retries(a) == retries(b) && is_doubted(a) == is_doubted(b) &&
+         sim::fits(points_[a].point) == sim::fits(points_[b].point);
 }
 
 }  // namespace foreshard::sim

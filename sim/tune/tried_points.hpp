@@ -11,15 +11,14 @@
 #include <vector>
 
 #include "sim/sweep/outcome.hpp"
-#include "sim/tune/gather_order.hpp"
 #include "sim/tune/neighbours.hpp"
 #include "sim/tune/tune.hpp"
 
 namespace foreshard::sim {
 
 /// How much is against a point's numbers, to be compared with another one's: SweepPoint::not_valid, all collectives
-/// whose price was not measured being one, retries none (they come after all others anyway); and what runs otherwise
-/// than asked for.
+/// whose price was not measured being one, retries none (they come after all others anyway); and what runs
+/// otherwise than asked for.
 [[nodiscard]] std::size_t doubts_of(const SweepPoint& point);
 
 class TriedPoints {
@@ -40,22 +39,29 @@ class TriedPoints {
   [[nodiscard]] std::optional<std::size_t> best() const;
   /// Whether more is against its numbers than against the start's, the first point's, or it retries in each step.
   [[nodiscard]] bool is_doubted(std::size_t point) const;
+  /// The first of these alone. A transport that the machine's profile was not calibrated on counts, too.
+  [[nodiscard]] bool is_less_sure(std::size_t point) const;
   /// Whether it retries allocations in each step, which its time leaves out and for which it is not valid.
   [[nodiscard]] bool retries(std::size_t point) const;
   /// Whether `a` is to be preferred: fitting, without retries, not doubted, surely fitting, faster, smaller, tried
   /// earlier.
   [[nodiscard]] bool is_better(std::size_t a, std::size_t b) const;
+  /// What a point's reserved memory may peak at: the limit less the headroom.
+  [[nodiscard]] Bytes most_reserved() const { return most_reserved_; }
+  /// Whether `a` may be answered for `b`: it fits as surely, retries and is doubted alike.
+  [[nodiscard]] bool is_comparable(std::size_t a, std::size_t b) const;
   /// Whether it ran, has a time, and leaves the headroom.
   [[nodiscard]] bool fits(std::size_t point) const;
   /// The best of each class, the best first.
   [[nodiscard]] std::vector<std::size_t> best_of_classes() const;
-  /// Whether no point of the class of `point` can be faster than the best.
+  /// Whether no point of the class of `point` can be faster than the best. A best that retries, is doubted or may not
+  /// fit bounds nothing: a slower point may be preferred to it.
   [[nodiscard]] bool is_bounded(std::size_t point) const;
   [[nodiscard]] std::optional<TuneEnd> limit() const { return limit_; }
   [[nodiscard]] std::size_t pruned() const { return pruned_; }
 
  private:
-  [[nodiscard]] bool is_pruned(const Settings& settings, const std::string& of_class) const;
+  [[nodiscard]] bool is_pruned(const std::string& of_class) const;
   void keep(SweepPoint point, const std::string& phrase, const std::string& of_class);
   void simulate(const std::vector<const Neighbour*>& batch, const std::vector<std::string>& classes);
 
@@ -68,8 +74,7 @@ class TriedPoints {
   std::map<std::string, std::size_t> index_of_;  // by text_of()
   struct Class {
     std::size_t best = 0;
-    double floor_ms = 0;                     // of any that ran
-    std::vector<GatherOrder> out_of_memory;  // of those that were
+    double floor_ms = 0;  // of any that ran
   };
   std::map<std::string, Class> classes_;
   std::optional<std::size_t> best_;

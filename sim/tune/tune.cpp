@@ -1,9 +1,14 @@
 #include "sim/tune/tune.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
+#include "core/adapt/adapt.hpp"
+#include "core/base/units.hpp"
+#include "sim/machine/address_space.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/candidates.hpp"
 #include "sim/sweep/outcome.hpp"
@@ -16,11 +21,18 @@ namespace {
 /// So many points' neighbours may bring nothing, one after the other, until the search ends.
 constexpr std::size_t kPatience = 6;
 constexpr std::size_t kNext = 3;
-/// What a change must bring, of the step: less is taken back, where that leaves the best no slower than what simpler
-/// searches find.
-constexpr double kWorth = 0.0025;
+/// How much longer than with retries a step without them takes, where both are named: a choice of this program, since a
+/// retry's price is not in the step.
+constexpr double kDear = 0.10;
 /// How much less reserved memory makes a slower point worth naming.
 constexpr double kSmaller = 0.02;
+
+/// The units that run at `settings`: a recording's are grouped as they ask for.
+Result<std::vector<Unit>> units_at(const Settings& settings, const Workload& workload) {
+  auto adapted = adapt(workload, settings);
+  FORESHARD_TRY(adapted);
+  return std::move(adapted->workload.units);
+}
 
 /// The points of `sweep` without ranges, at the start's other settings.
 std::vector<Neighbour> uniform_points(const TuneRequest& request) {
@@ -47,7 +59,7 @@ class Tuner {
 
   Result<TuneResult> find() {
     FORESHARD_TRY(try_start());
-    out_.uniform = best_of(tried_.run(uniform_points(request_), TriedPoints::Prune::no));
+    uniform_ = best_of(tried_.run(uniform_points(request_), TriedPoints::Prune::no));
     FORESHARD_TRY(go_deeper());
     FORESHARD_TRY(search());
     simplify();
@@ -66,18 +78,14 @@ class Tuner {
     return {};
   }
 
-  /// The greedy search: deeper as long as memory allows. What is beyond the first that runs out of it is not tried.
+  /// The greedy search: every depth. Beyond one that runs out of memory another may fit, by its fragmentation.
   Result<void> go_deeper() {
     const auto workload = source_.at(request_.start);
     FORESHARD_TRY(workload);
-    const Position position{request_.start, request_.allowed, request_.start, **workload, {}, false};
-    std::vector<std::optional<std::size_t>> all;
-    for (Neighbour& one : deeper_prefetch(position)) {
-      const auto at = tried_.run({std::move(one)}, TriedPoints::Prune::no).front();
-      all.push_back(at);
-      if (!at || tried_.points()[*at].point.state == SweepPoint::State::out_of_memory) break;
-    }
-    out_.greedy = best_of(all);
+    const auto units = units_at(request_.start, **workload);
+    FORESHARD_TRY(units);
+    const Position position{request_.start, request_.allowed, request_.start, **workload, *units, {}, false};
+    greedy_ = best_of(tried_.run(deeper_prefetch(position), TriedPoints::Prune::no));
     return {};
   }
 
@@ -98,6 +106,7 @@ class Tuner {
   [[nodiscard]] std::optional<std::size_t> next_point(const std::set<std::size_t>& expanded) const {
     if (!tried_.best() && !expanded.contains(0)) return 0;
     for (const std::size_t point : tried_.best_of_classes()) {
+      if (tried_.points()[point].point.state == SweepPoint::State::refused) continue;
       if (tried_.best() && (!tried_.fits(point) || (point != tried_.best() && tried_.is_bounded(point)))) continue;
       if (!expanded.contains(point)) return point;
     }
@@ -111,8 +120,10 @@ class Tuner {
     const bool fits = tried_.fits(index);
     const auto waits = fits ? waits_at(at, **workload) : Result<Waits>(Waits{});
     FORESHARD_TRY(waits);
-    const Position position{request_.start, request_.allowed, at,
-                            **workload,     waits->exposed,   !fits || tried_.retries(index)};
+    const auto units = fits ? Result<std::vector<Unit>>(waits->units) : units_at(at, **workload);
+    FORESHARD_TRY(units);
+    const Position position{
+        request_.start, request_.allowed, at, **workload, *units, waits->exposed, !fits || tried_.retries(index)};
     const std::vector<Neighbour> list = neighbours(position);
     const auto points = tried_.run(list, TriedPoints::Prune::by_bounds);
     // Those that are better than where they come from, the best first, on top of one another.
@@ -133,35 +144,65 @@ class Tuner {
     return waits_of(p->run);
   }
 
-  [[nodiscard]] std::optional<TunedPoint> best_of(const std::vector<std::optional<std::size_t>>& points) const {
+  [[nodiscard]] std::optional<std::size_t> best_of(const std::vector<std::optional<std::size_t>>& points) const {
     std::optional<std::size_t> best;
     for (const auto& point : points)
       if (point && tried_.fits(*point) && (!best || tried_.is_better(*point, *best))) best = point;
-    return best ? std::optional(tried_.whole(*best)) : std::nullopt;
+    return best;
   }
 
-  /// The best with one change less, until each brings something. Its point is `best_`.
-  void simplify() {
+  [[nodiscard]] const SweepPoint& point(std::size_t index) const { return tried_.points()[index].point; }
+
+  /// Of the points as fast as the best the smallest; the uniform one, where it is no larger than that.
+  void choose_among_equals() {
     best_ = tried_.best();
     if (!best_) return;
-    double limit = tried_.points()[*best_].point.step_ms * (1 + kWorth);
-    for (const auto& simpler : {out_.uniform, out_.greedy})
-      if (simpler && simpler->point.step_ms >= tried_.points()[*best_].point.step_ms)
-        limit = std::min(limit, simpler->point.step_ms);
+    const std::size_t fastest = *best_;
+    const double limit = point(fastest).step_ms * (1 + kEqualSteps);
+    const auto size = [this](std::size_t i) { return static_cast<double>(point(i).peaks.reserved); };
+    const auto is_equal = [&](std::size_t i) { return tried_.is_comparable(i, fastest) && point(i).step_ms <= limit; };
+    std::size_t smallest = fastest;
+    for (std::size_t i = 0; i < tried_.points().size(); ++i)
+      if (is_equal(i) &&
+          std::make_pair(size(i), point(i).step_ms) < std::make_pair(size(smallest), point(smallest).step_ms))
+        smallest = i;
+    if (size(smallest) < size(fastest) * (1 - kSmaller)) best_ = smallest;
+    for (const auto& simpler : {uniform_, greedy_, std::optional<std::size_t>(0)})
+      if (simpler && is_equal(*simpler) && size(*simpler) <= size(*best_) * (1 + kSmaller)) best_ = simpler;
+  }
+
+  /// The best with one change less, until each brings something: no slower than what is equal to the fastest, and no
+  /// larger. Its point is `best_`.
+  void simplify() {
+    choose_among_equals();
+    if (!best_) return;
+    const double limit = point(*tried_.best()).step_ms * (1 + kEqualSteps);
+    const double most = static_cast<double>(point(*best_).peaks.reserved) * (1 + kSmaller);
     for (bool again = true; again && !tried_.limit();) {
       again = false;
       const std::string phrase = tried_.points()[*best_].phrase;
-      std::vector<Neighbour> list = simpler_settings(request_.start, tried_.points()[*best_].point.settings);
+      std::vector<Neighbour> list = simpler_settings(request_.start, point(*best_).settings);
       for (Neighbour& one : list) one.phrase = phrase;
-      for (const auto& point : tried_.run(list, TriedPoints::Prune::no)) {
-        if (!point || !tried_.fits(*point) || tried_.is_doubted(*point) != tried_.is_doubted(*best_)) continue;
-        if (fits(tried_.points()[*point].point) != fits(tried_.points()[*best_].point)) continue;
-        if (tried_.points()[*point].point.step_ms > limit) continue;
-        best_ = point;
+      for (const auto& simpler : tried_.run(list, TriedPoints::Prune::no)) {
+        if (!simpler || !tried_.is_comparable(*simpler, *best_) || point(*simpler).step_ms > limit) continue;
+        if (static_cast<double>(point(*simpler).peaks.reserved) > most) continue;
+        best_ = simpler;
         again = true;
         break;
       }
     }
+  }
+
+  /// Where nothing else is against it than its retries.
+  void find_retrying() {
+    if (!best_ || tried_.retries(*best_)) return;
+    std::optional<std::size_t> fastest;
+    for (std::size_t i = 0; i < tried_.points().size(); ++i)
+      if (tried_.fits(i) && tried_.retries(i) && !tried_.is_less_sure(i) &&
+          (!fastest || point(i).step_ms < point(*fastest).step_ms))
+        fastest = i;
+    if (fastest && point(*best_).step_ms > point(*fastest).step_ms * (1 + kDear))
+      out_.fastest_retrying = tried_.whole(*fastest);
   }
 
   void count() {
@@ -173,7 +214,7 @@ class Tuner {
       if (p.state == SweepPoint::State::out_of_memory) ++out_.out_of_memory;
       if (p.state != SweepPoint::State::ran || !p.has_time) continue;
       if (p.floor.ms() > 0) out_.bound_ms = out_.bound_ms > 0 ? std::min(out_.bound_ms, p.floor.ms()) : p.floor.ms();
-      if (!best_ || !tried_.is_doubted(i) || tried_.is_doubted(*best_)) continue;
+      if (!best_ || tried_.retries(i) || !tried_.is_doubted(i) || tried_.is_doubted(*best_)) continue;
       ++out_.doubted;
       const SweepPoint& fastest = out_.fastest_doubted ? out_.fastest_doubted->point : tried_.points()[*best_].point;
       if (tried_.fits(i) && p.step_ms < fastest.step_ms) out_.fastest_doubted = one;
@@ -184,9 +225,7 @@ class Tuner {
   void add_next() {
     std::vector<std::size_t> slower;
     for (std::size_t i = 0; i < tried_.points().size(); ++i)
-      if (tried_.fits(i) && tried_.is_doubted(i) == tried_.is_doubted(*best_) &&
-          fits(tried_.points()[i].point) == fits(out_.best->point))
-        slower.push_back(i);
+      if (tried_.is_comparable(i, *best_)) slower.push_back(i);
     std::sort(slower.begin(), slower.end(), [this](std::size_t a, std::size_t b) { return tried_.is_better(a, b); });
     auto smallest = static_cast<double>(out_.best->point.peaks.reserved);
     for (const std::size_t i : slower) {
@@ -208,9 +247,11 @@ class Tuner {
     const auto points = tried_.run(list, TriedPoints::Prune::no);
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!points[i]) continue;  // a limit came first
-      ChangeWorth worth{setting_text(list[i].settings, best), {}};
+      ChangeWorth worth{setting_text(list[i].settings, best), {}, 0};
+      const SweepPoint& other = point(*points[i]);
+      worth.reserved = static_cast<std::int64_t>(other.peaks.reserved - out_.best->point.peaks.reserved);
       if (tried_.fits(*points[i]) && (!tried_.is_doubted(*points[i]) || tried_.is_doubted(*best_)))
-        worth.ms = tried_.points()[*points[i]].point.step_ms - out_.best->point.step_ms;
+        worth.ms = other.step_ms - out_.best->point.step_ms;
       out_.changes.push_back(std::move(worth));
     }
   }
@@ -221,6 +262,10 @@ class Tuner {
       add_changes();
     }
     out_.start = tried_.whole(0);
+    if (uniform_) out_.uniform = tried_.whole(*uniform_);
+    if (greedy_) out_.greedy = tried_.whole(*greedy_);
+    out_.most_reserved = tried_.most_reserved();
+    find_retrying();
     out_.tried = tried_.points().size();
     out_.pruned = tried_.pruned();
     out_.end = tried_.limit().value_or(TuneEnd::nothing_helps);
@@ -233,6 +278,7 @@ class Tuner {
     FORESHARD_TRY(workload);
     auto waits = waits_at(out_.best->point.settings, **workload);
     FORESHARD_TRY(waits);
+    out_.units = waits->units;
     out_.waits = std::move(*waits);
     return std::move(out_);
   }
@@ -242,7 +288,9 @@ class Tuner {
   const TuneRequest& request_;
   const PointRequest& shared_;
   TriedPoints tried_;
-  std::optional<std::size_t> best_;  // once it is simplified
+  std::optional<std::size_t> uniform_;  // the best of `sweep`'s
+  std::optional<std::size_t> greedy_;   // and of uniform depths
+  std::optional<std::size_t> best_;     // once it is simplified
   TuneResult out_;
 };
 
@@ -250,6 +298,12 @@ class Tuner {
 
 Result<TuneResult> tune(WorkloadSource& source, const MachineProfile& machine, const TuneRequest& request) {
   FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
+  const Bytes capacity = memory_options(machine, request.memory_limit).capacity;
+  if (request.headroom >= capacity)
+    return fail(ErrorKind::usage,
+                fmt::format("of {} nothing is left below a headroom of {}", format_bytes(capacity),
+                            format_bytes(request.headroom)),
+                "--headroom", "give less than the memory that there is");
   const auto host_scale = common_host_scale(source, machine, request.start);
   FORESHARD_TRY(host_scale);
   const PointRequest shared{request.memory_limit, *host_scale};

@@ -3,9 +3,9 @@
 // First what is looked at anyway: the start, the uniform settings that `sweep` tries (usual_ranges()), uniform prefetch
 // as deep as memory allows. Then from the best so far its neighbours (neighbours.hpp), in whole batches: the best point
 // whose neighbours were not tried is next, one of each class (move_family.hpp) only, until kPatience of them in a row
-// brought nothing. A class whose kernels, links or host alone take longer than the best step is left out, and so are
-// gathers that are issued earlier than ones that ran out of memory. What brought next to nothing is taken back at the
-// end (kWorth), so that the answer is short.
+// brought nothing. A class whose kernels, links or host alone take longer than the best step is left out. Memory prunes
+// nothing: with fragmentation a deeper prefetch may fit where a shallower one does not. Steps within kEqualSteps are
+// equal: of them the smaller is taken, and what brings less is taken back at the end, so that the answer is short.
 //
 // A point against whose numbers more speaks than against the start's (SweepPoint::not_valid), or of which more runs
 // otherwise than asked for, comes after all others, and behind those what retries allocations in each step.
@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -29,6 +30,9 @@
 #include "sim/tune/move_family.hpp"
 
 namespace foreshard::sim {
+
+/// Steps that differ by less of them are equal: a change must bring more, and of equal ones the smaller is the answer.
+constexpr double kEqualSteps = 0.0025;
 
 struct TuneProgress {
   std::size_t tried = 0;
@@ -60,8 +64,9 @@ struct TunedPoint {
 
 /// What one of the best's changes brings, the others as they are.
 struct ChangeWorth {
-  std::string setting;       ///< as plan's options
-  std::optional<double> ms;  ///< how much longer the step is without it; none: it does not fit then, or is less sure
+  std::string setting;        ///< as plan's options
+  std::optional<double> ms;   ///< how much longer the step is without it; none: it does not fit then, or is less sure
+  std::int64_t reserved = 0;  ///< how much larger the peak of reserved memory is without it, where there is `ms`
 };
 
 struct TuneResult {
@@ -83,6 +88,11 @@ struct TuneResult {
   std::size_t pruned = 0;   ///< left out by a bound
   std::vector<ReasonCount> refused;
   std::optional<TunedPoint> fastest_doubted;  ///< of these, where it is faster than the best
+  /// What retries allocations in each step and is doubted for nothing else, where without retries the best takes over
+  /// 10 % longer. Its time leaves the retries out.
+  std::optional<TunedPoint> fastest_retrying;
+  Bytes most_reserved = 0;  ///< what reserved memory may peak at: the limit less the headroom
+  std::vector<Unit> units;  ///< of the best, as its settings group them
 };
 
 /// Fails where the start cannot be predicted, or the workload has no times (usage).

@@ -47,8 +47,9 @@ TEST_CASE("every number of a search is plan's of the command beside it, to the d
   const json result = answer_of({});
   CHECK(result["schema"] == 1);
   CHECK(result["verb"] == "tune");
-  CHECK(result["best"]["step_ms"].get<double>() <= result["uniform"]["step_ms"].get<double>());
-  CHECK(result["best"]["step_ms"].get<double>() <= result["depth"]["step_ms"].get<double>());
+  const double equal = 1.0025;  // steps that differ by less are equal, and of them the smaller is the answer
+  CHECK(result["best"]["step_ms"].get<double>() <= result["uniform"]["step_ms"].get<double>() * equal);
+  CHECK(result["best"]["step_ms"].get<double>() <= result["depth"]["step_ms"].get<double>() * equal);
   CHECK(result["best"]["step_ms"].get<double>() >= result["bound_ms"].get<double>());
   std::vector<json> points{result["start"], result["best"], result["uniform"], result["depth"]};
   for (const json& next : result["next"]) points.push_back(next);

@@ -59,12 +59,31 @@ TEST_CASE("each setting has its call") {
   CHECK(has(code({{"prefetch_lists", R"({"forward": {"": ["layers.0"]}})"}}),
             "model.set_modules_to_forward_prefetch([model.get_submodule(\"layers.0\")])"));
   CHECK(code({{"all_gather", "copy-engine"}}).find("NCCL_CTA_POLICY_ZERO") != std::string::npos);
-  CHECK(code({{"all_gather", "copy-engine"}}).find("set_symm_mem_for_comm()") != std::string::npos);
-  CHECK(code({{"separate_reduce_scatter_group", "true"}}).find("\nmodel.set_separate_reduce_scatter_group(True)") !=
-        std::string::npos);
+  CHECK(has(code({{"all_gather", "copy-engine"}}), "device = torch.device(\"cuda\", int(os.environ[\"LOCAL_RANK\"]))"));
+  CHECK(code({{"separate_reduce_scatter_group", "true"}}).find("\nmodel.set_sep") == std::string::npos);  // 2.11
+  CHECK(code({{"pytorch", "2.13"}, {"separate_reduce_scatter_group", "true"}})
+            .find("\nmodel.set_separate_reduce_scatter_group(True)") != std::string::npos);
   CHECK(has(code({{"reduce_scatter_max_input_buffers", "2"}}),
             "model.set_reduce_scatter_max_input_buffers(2)  # PyTorch 2.13"));
   CHECK(code({{"post_optimizer_event", "true"}}).find("set_post_optim_event") != std::string::npos);
+}
+
+TEST_CASE("symmetric memory is the version's call where that moves what is asked for, and a class where not") {
+  const std::string call = "        module.set_symm_mem_for_comm()";
+  const std::string custom = "        module.set_custom_all_gather(gather)";
+  const std::vector<std::pair<std::string, std::string>> both{{"all_gather", "symmetric"},
+                                                              {"reduce_scatter", "symmetric"}};
+  CHECK_FALSE(has(code(both), call));  // 2.11 has no such call
+  CHECK(has(code(both), custom));
+  auto later = both;
+  later.insert(later.begin(), {"pytorch", "2.12"});
+  CHECK(has(code(later), call));
+  CHECK_FALSE(has(code(later), custom));
+  later.pop_back();  // all-gathers alone
+  CHECK_FALSE(has(code(later), call));
+  CHECK(has(code(later), custom));
+  later.emplace_back("replicate", "2");
+  CHECK(has(code(later), "gather = SymmetricAllGather(mesh.get_group(\"shard\"))  # the class of docs/sweep.md"));
 }
 
 TEST_CASE("a reduce-scatter of NCCL's symmetric kernels is set on every unit, and adds alone") {

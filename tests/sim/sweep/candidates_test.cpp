@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/settings/settings_table.hpp"
+#include "sim/sweep/wrapped_modules.hpp"
 #include "tests/catch.hpp"
 
 using namespace foreshard;
@@ -84,4 +85,16 @@ TEST_CASE("a change as options and as Python", "[remedies]") {
                                          "    block.set_modules_to_backward_prefetch(blocks[max(0, i - 2):i][::-1])"));
   to.alloc_conf = "expandable_segments:True,max_split_size_mb:100";
   CHECK(setting_text(from, to).ends_with("--alloc-conf 'expandable_segments:True,max_split_size_mb:100'"));
+}
+
+TEST_CASE("blocks go by the name that their units have") {
+  for (const auto& [prefix, list] : {std::pair<std::string, std::string>{"lm.transformer.h.", "model.lm.transformer.h"},
+                                     {"lm.model.layers.", "model.lm.model.layers"}}) {
+    Workload workload;
+    workload.units = {{"", {}}, {prefix + "0, " + prefix + "1", {}}, {prefix + "2", {}}};
+    OneWorkload source(std::make_shared<const Workload>(std::move(workload)));
+    CHECK(wrapped_modules(source, {}).blocks == list);
+  }
+  OneWorkload unknown(std::make_shared<const Workload>());
+  CHECK(wrapped_modules(unknown, {}).blocks == ModuleNames{}.blocks);
 }

@@ -118,7 +118,7 @@ TEST_CASE("reduce-scatters of their own communicator are simulated, and modelled
   const auto remedy = std::find_if(found.not_valid.begin(), found.not_valid.end(),
                                    [](const TimeRemedy& r) { return r.setting == "--separate-reduce-scatter-group"; });
   REQUIRE(remedy != found.not_valid.end());
-  CHECK(remedy->pytorch.starts_with("model.set_separate_reduce_scatter_group(True)"));
+  CHECK(remedy->pytorch.find("SeparateReduceScatter(mesh.get_group())") != std::string::npos);  // 2.11 has no call
   REQUIRE_FALSE(remedy->not_valid.empty());
   CHECK(remedy->not_valid.front().find("modelled, not measured") != std::string::npos);
   CHECK(remedy->step_ms <= found.step_ms * 1.001);

@@ -23,7 +23,9 @@ struct Place {
   std::vector<Exposed> exposed = {};
   bool out_of_memory = false;
 
-  [[nodiscard]] Position position() const { return {start, allowed, start, workload, exposed, out_of_memory}; }
+  [[nodiscard]] Position position() const {
+    return {start, allowed, start, workload, workload.units, exposed, out_of_memory};
+  }
 };
 
 bool has(const Place& place, const std::vector<Neighbour>& list, const std::string& setting) {

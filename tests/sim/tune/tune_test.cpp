@@ -98,6 +98,11 @@ TEST_CASE("the best leaves the headroom, and where nothing does there is none") 
   const TuneResult smaller = tuned(within);
   if (smaller.best) CHECK(smaller.best->point.peaks.reserved + within.headroom <= *within.memory_limit);
   within.memory_limit = 2 * kMiB;
+  OneWorkload source(timed());
+  const auto refused = tune(source, machine(), within);  // a headroom of more than there is
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::usage);
+  within.headroom = 0;
   const TuneResult none = tuned(within);
   CHECK_FALSE(none.best);
   CHECK(none.out_of_memory > 0);
@@ -129,4 +134,44 @@ TEST_CASE("a source without times is refused, for sweep to find the smallest") {
   REQUIRE_FALSE(found);
   CHECK(found.error().kind == ErrorKind::usage);
   CHECK(found.error().hint.find("sweep") != std::string::npos);
+}
+
+TEST_CASE("moves of a recording's units are of those that run, where settings group them") {
+  TuneRequest grouped = request();
+  grouped.start.units_per_group = 2;
+  grouped.allowed.set(MoveFamily::units, false);
+  const TuneResult result = tuned(grouped);
+  for (const ReasonCount& refused : result.refused) {
+    INFO(refused.reason);
+    CHECK(refused.reason.find("there is no unit") == std::string::npos);
+  }
+  REQUIRE(result.best);
+  CHECK(result.units.size() == 4);  // the root and three of two blocks
+}
+
+TEST_CASE("of steps that are equal the answer is the smaller, and no change is in it that brings nothing") {
+  const TuneResult result = tuned(request());
+  REQUIRE(result.best);
+  const SweepPoint& best = result.best->point;
+  for (const auto& simpler : {result.uniform, result.greedy}) {
+    if (!simpler || simpler->point.step_ms > best.step_ms * (1 + kEqualSteps)) continue;
+    CHECK(static_cast<double>(best.peaks.reserved) <= 1.02 * static_cast<double>(simpler->point.peaks.reserved));
+  }
+  for (const ChangeWorth& one : result.changes) {
+    INFO(one.setting);
+    CHECK((!one.ms || *one.ms > 0 || one.reserved > 0));
+  }
+  for (const TunedPoint& next : result.next)
+    CHECK((next.point.step_ms > best.step_ms * (1 + kEqualSteps) || next.point.peaks.reserved < best.peaks.reserved));
+}
+
+TEST_CASE("where what was asked for leaves less than the headroom the best may be slower, and fits") {
+  TuneRequest asked = request();
+  const TunedPoint start = tuned(asked).start;
+  asked.memory_limit = start.point.peaks.reserved + 2 * kMiB;
+  asked.headroom = 4 * kMiB;
+  const TuneResult result = tuned(asked);
+  CHECK(result.most_reserved == *asked.memory_limit - asked.headroom);
+  CHECK(result.start.point.peaks.reserved > result.most_reserved);
+  if (result.best) CHECK(result.best->point.peaks.reserved <= result.most_reserved);
 }
