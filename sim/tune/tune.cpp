@@ -12,6 +12,7 @@
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/candidates.hpp"
 #include "sim/sweep/outcome.hpp"
+#include "sim/tune/kept_units.hpp"
 #include "sim/tune/neighbours.hpp"
 #include "sim/tune/tried_points.hpp"
 
@@ -61,6 +62,7 @@ class Tuner {
     FORESHARD_TRY(try_start());
     uniform_ = best_of(tried_.run(uniform_points(request_), TriedPoints::Prune::no));
     FORESHARD_TRY(go_deeper());
+    try_kept();
     FORESHARD_TRY(search());
     simplify();
     return finish();
@@ -87,6 +89,29 @@ class Tuner {
     const Position position{request_.start, request_.allowed, request_.start, **workload, *units, {}, false};
     greedy_ = best_of(tried_.run(deeper_prefetch(position), TriedPoints::Prune::no));
     return {};
+  }
+
+  /// Embedding and head on their own, with some of the units kept, on the best uniform settings: what a walk that must
+  /// gain with each change may not come to.
+  void try_kept() {
+    if (!uniform_) return;
+    Settings at = point(*uniform_).settings;
+    at.fully_shard_embedding_and_head = true;
+    at.reshard_after_forward = {};
+    at.reshard_of_unit.clear();
+    const auto workload = source_.at(at);
+    if (!workload) return;  // a source that has no such units
+    const auto units = units_at(at, **workload);
+    if (!units) return;
+    std::vector<Neighbour> list;
+    const std::uint32_t most = most_kept_units(at, *units);
+    for (const std::uint32_t quarters : {1U, 2U, 3U}) {
+      Settings settings = at;
+      keep_units(most * quarters / 4, *units, settings);
+      if (check(settings) && request_.allowed.holds(changed_families(request_.start, settings)))
+        list.push_back({std::move(settings), "embedding and head on their own, some units kept", {}, {}});
+    }
+    tried_.run(list, TriedPoints::Prune::no);
   }
 
   Result<void> search() {

@@ -1,11 +1,12 @@
 // The search for the fastest settings within memory, over what no cross product of ranges reaches.
 //
 // First what is looked at anyway: the start, the uniform settings that `sweep` tries (usual_ranges()), uniform prefetch
-// as deep as memory allows. Then from the best so far its neighbours (neighbours.hpp), in whole batches: the best point
-// whose neighbours were not tried is next, one of each class (move_family.hpp) only, until kPatience of them in a row
-// brought nothing. A class whose kernels, links or host alone take longer than the best step is left out. Memory prunes
-// nothing: with fragmentation a deeper prefetch may fit where a shallower one does not. Steps within kEqualSteps are
-// equal: of them the smaller is taken, and what brings less is taken back at the end, so that the answer is short.
+// of every depth, some units kept beside embedding and head of their own. Then from the best so far its neighbours
+// (neighbours.hpp), in whole batches: the best point whose neighbours were not tried is next, one of each class
+// (move_family.hpp) only, until kPatience of them in a row brought nothing. A class whose kernels, links or host alone
+// take longer than the best step is left out. Memory prunes nothing: with fragmentation a deeper prefetch may fit where
+// a shallower one does not. Steps within kEqualSteps are equal: of them the smaller is taken, and what brings less is
+// taken back at the end, so that the answer is short.
 //
 // A point against whose numbers more speaks than against the start's (SweepPoint::not_valid), or of which more runs
 // otherwise than asked for, comes after all others, and behind those what retries allocations in each step.
