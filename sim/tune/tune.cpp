@@ -8,6 +8,7 @@
 
 #include "core/adapt/adapt.hpp"
 #include "core/base/units.hpp"
+#include "core/settings/settings_table.hpp"
 #include "sim/machine/address_space.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/candidates.hpp"
