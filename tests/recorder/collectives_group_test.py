@@ -20,7 +20,7 @@ class GroupTest(WithTorch):
     def setUp(self):
         super().setUp()
         self.module = importlib.import_module("foreshard.collectives.group")
-        self.library, self.memory, self.emptied, self.logged = FakeLibrary(), [], 0, []
+        self.native, self.memory, self.emptied, self.logged = FakeLibrary(), [], 0, []
         torch = self.torch
         torch.uint8 = Dtype("uint8")
         torch.OutOfMemoryError = type("OutOfMemoryError", (RuntimeError,), {})
@@ -46,7 +46,7 @@ class GroupTest(WithTorch):
 
         rounds = mock.Mock(ask=ask)
         for patch in (
-            mock.patch.object(library, "load", lambda: self.library),
+            mock.patch.object(library, "load", lambda: self.native),
             mock.patch.object(self.module, "_store", lambda group: None),
             mock.patch.object(self.module.rendezvous, "StoreRounds", lambda *of: rounds),
             mock.patch.object(self.module.atexit, "register"),
@@ -70,7 +70,7 @@ class GroupTest(WithTorch):
             raise self.refusal
         if self.failures:
             self.failures -= 1
-            self.library.failure = self.failure
+            self.native.failure = self.failure
             raise self.torch.OutOfMemoryError("CUDA out of memory")
         return size
 
@@ -79,15 +79,15 @@ class GroupTest(WithTorch):
 
     def test_it_is_opened_with_the_process_groups_timeout_and_connected(self):
         self.made()
-        self.assertEqual(self.library.calls, [("open", 0, 2, 3, 90_000), ("connect", 5, [b"x", b"x"])])
+        self.assertEqual(self.native.calls, [("open", 0, 2, 3, 90_000), ("connect", 5, [b"x", b"x"])])
         names = [name.removeprefix("foreshard_collectives_") for name in self.memory[0][1:]]
-        self.assertEqual((self.memory[0][0], names), (self.library.path, ["malloc", "free"]))
+        self.assertEqual((self.memory[0][0], names), (self.native.path, ["malloc", "free"]))
 
     def test_memory_is_the_pools_and_a_full_gpu_is_tried_again(self):
         group = self.made()
         self.failures = 1
         self.assertEqual(group.empty([8], "dtype"), (8,))
-        self.assertEqual(self.library.calls[-1], ("select", 5))
+        self.assertEqual(self.native.calls[-1], ("select", 5))
         self.assertEqual((self.memory[-1], self.emptied), ("pool of allocator", 1))
         self.failures = 2
         with self.assertRaisesRegex(self.torch.OutOfMemoryError, "symmetric memory: rank 1 has no 512 bytes"):
@@ -127,7 +127,7 @@ class GroupTest(WithTorch):
         with mock.patch.dict("os.environ", PYTORCH_ALLOC_CONF="max_split_size_mb:64, expandable_segments: True"):
             self.failures, self.failure = 1, 2
             self.made()
-            self.assertEqual(self.library.calls[0], ("select", 0))
+            self.assertEqual(self.native.calls[0], ("select", 0))
             self.assertIn("a MemPool of this PyTorch does not ask its allocator", self.unserved())
             self.refusal = RuntimeError("no expandable segments in a MemPool\nsecond line")
             self.assertEqual(self.unserved(), "expandable_segments: no expandable segments in a MemPool")
@@ -138,7 +138,7 @@ class GroupTest(WithTorch):
         codes = []
         with mock.patch.object(self.module.os, "_exit", side_effect=lambda code: codes.append(code) or ended.set()):
             self.made()
-            self.library.lost = library.CollectiveError(14, "rank 1 of the group has ended")
+            self.native.lost = library.CollectiveError(14, "rank 1 of the group has ended")
             self.assertTrue(ended.wait(10))
         self.assertEqual(codes, [14])
         self.assertEqual(self.logged, ["rank 1 of the group has ended: this process ends with code 14"])
