@@ -84,7 +84,7 @@ Result<void> set_fabric(const std::string& whole, sim::Network& network) {
         Error{ErrorKind::usage,
               fmt::format("--fabric {}: the profile does not say what a switch that adds carries", whole),
               {},
-              "give it /network/sharp_efficiency, sharp_hop and sharp_direct_hop, as h200 has them"});
+              "give it /network/sharp_efficiency and its other sharp_ constants, as h200 has them"});
   network.sharp = sharp;
   network.leaf_nodes = network.pod_nodes = network.group_nodes = 0;
   network.oversubscription = network.pod_oversubscription = 1;

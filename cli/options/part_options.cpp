@@ -25,21 +25,35 @@ std::optional<sim::Part> part_of(std::string_view text) {
   return sim::Part{static_cast<std::uint32_t>(*number), static_cast<std::uint32_t>(*of)};
 }
 
-/// By its name; none: another file.
+std::string name_of(const sim::Part& part) {
+  return fmt::format("part-{}-of-{}.json", part.number, part.of);
+}
+
+/// By its name; none: another file, as "part-00-of-8.json" is.
 std::optional<sim::Part> part_of_file(const std::string& name) {
   static const std::regex kName("part-([0-9]{1,5})-of-([0-9]{1,5})\\.json");
   std::smatch match;
-  return std::regex_match(name, match, kName) ? part_of(match[1].str() + "/" + match[2].str()) : std::nullopt;
+  if (!std::regex_match(name, match, kName)) return std::nullopt;
+  const auto part = part_of(match[1].str() + "/" + match[2].str());
+  return part && name_of(*part) == name ? part : std::nullopt;
 }
 
-/// Names of parts in the folder, in order of their numbers.
-Result<std::vector<sim::Part>> parts_in(const std::string& folder) {
+/// Those of the names in the folder.
+Result<std::vector<sim::Part>> parts_named_in(const std::string& folder) {
   std::error_code error;
   std::vector<sim::Part> out;
   for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     if (const auto part = part_of_file(at->path().filename().string())) out.push_back(*part);
   }
   if (error) return fail(ErrorKind::input, "cannot be read: " + error.message(), folder);
+  return out;
+}
+
+/// All of one way of splitting, in order of their numbers.
+Result<std::vector<sim::Part>> parts_in(const std::string& folder) {
+  auto found = parts_named_in(folder);
+  FORESHARD_TRY(found);
+  std::vector<sim::Part> out = std::move(*found);
   if (out.empty()) return fail(ErrorKind::input, "holds no parts", folder, "simulate them with --part 0/8, 1/8, …");
   std::sort(out.begin(), out.end(),
             [](const auto& a, const auto& b) { return std::pair(a.of, a.number) < std::pair(b.of, b.number); });
@@ -101,17 +115,24 @@ Result<std::optional<sim::Part>> PartsOptions::wanted() const {
 }
 
 std::string part_path(const std::string& folder, const sim::Part& part) {
-  return fmt::format("{}/part-{}-of-{}.json", folder, part.number, part.of);
+  return folder + "/" + name_of(part);
 }
 
-Result<void> write_part(const std::string& folder, const sim::Part& part, const std::string& text, bool force) {
+Result<void> may_write_part(const std::string& folder, const sim::Part& part, bool force) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return fail(ErrorKind::input, "cannot be made: " + error.message(), folder);
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-    if (const auto other = part_of_file(entry.path().filename().string()); other && other->of != part.of)
-      return fail(ErrorKind::usage, fmt::format("holds parts of {}", other->of), folder,
+  const auto others = parts_named_in(folder);
+  FORESHARD_TRY(others);
+  for (const sim::Part& other : *others)
+    if (other.of != part.of)
+      return fail(ErrorKind::usage, fmt::format("holds parts of {}", other.of), folder,
                   "give each way of splitting a folder of its own");
+  return may_write(part_path(folder, part), force);
+}
+
+Result<void> write_part(const std::string& folder, const sim::Part& part, const std::string& text, bool force) {
+  FORESHARD_TRY(may_write_part(folder, part, force));  // other tasks may have written since
   return write_text(part_path(folder, part), text, force);
 }
 

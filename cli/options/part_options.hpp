@@ -33,8 +33,11 @@ struct PartsOptions {
 /// "DIR/part-3-of-8.json".
 [[nodiscard]] std::string part_path(const std::string& folder, const sim::Part& part);
 
-/// Makes the folder where there is none. Errors: input, where it cannot be written; usage, where the part exists and
-/// `force` is not set.
+/// Before the work is done. Makes the folder where there is none. Errors: input, where it cannot be made or read;
+/// usage, where the part exists and `force` is not set, or where the folder has parts of another number.
+[[nodiscard]] Result<void> may_write_part(const std::string& folder, const sim::Part& part, bool force);
+
+/// Errors: may_write_part()'s; input, where the file cannot be written.
 [[nodiscard]] Result<void> write_part(const std::string& folder, const sim::Part& part, const std::string& text,
                                       bool force);
 
@@ -64,7 +67,7 @@ template <class T, class Parse>
                                                 std::size_t pieces, const Parse& parse) {
   const auto files = read_parts(folder);
   FORESHARD_TRY(files);
-  std::vector<T> out(pieces);
+  std::vector<T> out(pieces);  // each is in one part: read_parts() has all of them
   for (const PartText& file : *files) {
     auto read = parse(file.text, file.path);
     FORESHARD_TRY(read);

@@ -120,6 +120,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
   const auto part = options.parts.wanted();
   FORESHARD_TRY(part);
   FORESHARD_TRY(split_trials(options, *part, *trials));
+  if (*part) FORESHARD_TRY(may_write_part(options.parts.folder, **part, options.force));
   const auto known = plan_fingerprint(*planned, *ranks, *trials, *kept, *beside);
   FORESHARD_TRY(known);
   auto wanted = *trials;

@@ -287,6 +287,7 @@ Result<int> sweep(SweepOptions& options, Console& console) {
   if (*part && (!options.csv.empty() || !options.output.empty()))
     return fail(ErrorKind::usage, "a part of a sweep has no table and no best point", "--part",
                 "give --csv and -o where all parts are read, without --part");
+  if (*part) FORESHARD_TRY(may_write_part(options.parts.folder, **part, options.force));
   const auto source = read_source(options.source, console);
   FORESHARD_TRY(source);
   for (const std::string& note : source->notes) console.note(note);
