@@ -91,15 +91,13 @@ Estimate sharp(const MachineProfile& machine, const Group& group) {
     out.path = fmt::format("NCCL NVLS and SHARP, {} channels", out.sms);
     return out;
   }
-  // tuning.cc: all parts come and go at once over NVLink, 0.4 us more for each peer; alone in its node a GPU pays a
-  // tree's hop; what Hopper adds goes at 0.85.
-  constexpr double kHop = 3.7, kPeer = 0.4, kAdds = 0.85;
+  // tuning.cc: all parts come and go at once over NVLink; alone in its node a GPU pays a tree's hop.
   const double peers = group.per_node - 1;
   out.link = 2 * group.bytes * peers / group.per_node;
   const double hop = peers > 0 ? network.sharp_direct_hop : network.hop.simple;
-  const double inside = 2 * (std::min(1.0, peers) * kHop + kPeer * peers);
+  const double inside = 2 * (std::min(1.0, peers) * network.sharp_direct_start + network.sharp_direct_peer * peers);
   out.us = inside + (hop + levels) * network.lengthening_simple +
-           std::max(transfer_us(out.link, machine.links.ring * kAdds), outside);
+           std::max(transfer_us(out.link, machine.links.ring * network.sharp_direct_efficiency), outside);
   out.sms = ring_channels(network.channels, group.bytes, group.ranks, Protocol::simple);
   out.hbm = 3.5 * group.wire();
   out.path = fmt::format("NCCL CollNetDirect and SHARP, {} channels", out.sms);

@@ -121,6 +121,9 @@ struct Network {
   double sharp_efficiency = 0;      ///< of `nic` that goes through a switch that adds
   double sharp_hop = 0;             ///< us from a node up to the sum and back, of NVLS inside nodes …
   double sharp_direct_hop = 0;      ///< … and of CollNetDirect
+  double sharp_direct_start = 0;    ///< us a way inside a node, of CollNetDirect …
+  double sharp_direct_peer = 0;     ///< … and more for each other GPU of the node
+  double sharp_direct_efficiency = 1;           ///< of `ring` that CollNetDirect's parts go at
   std::vector<SlowAdapter> slow_adapters = {};  ///< of this run, not of a profile
   /// The adapter that each of a node's GPUs keeps to, where NCCL's topology says it (not of a profile); empty: they are
   /// dealt in order.

@@ -143,6 +143,9 @@ void read_network(ProfileReader& reader, const nlohmann::json& section, MachineP
       Constant{"sharp_efficiency", "ratio", &out.sharp_efficiency, nullptr, false, true},
       Constant{"sharp_hop", "us", &out.sharp_hop, nullptr, true, true},
       Constant{"sharp_direct_hop", "us", &out.sharp_direct_hop, nullptr, true, true},
+      Constant{"sharp_direct_start", "us", &out.sharp_direct_start, nullptr, true, true},
+      Constant{"sharp_direct_peer", "us", &out.sharp_direct_peer, nullptr, true, true},
+      Constant{"sharp_direct_efficiency", "ratio", &out.sharp_direct_efficiency, nullptr, false, true},
   };
   read_constants(reader, section, "/network", entries);
   if (out.efficiency > 1) reader.fail("/network/efficiency/value", "a share of the rate is at most 1");
