@@ -33,15 +33,4 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-std::string shell_quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
-  }
-  return out + "'";
-}
-
 }  // namespace foreshard::cli

@@ -25,7 +25,5 @@ enum class Completes : std::uint8_t { nothing, files, folders };
 
 /// `words` with a blank between them.
 [[nodiscard]] std::string joined(const std::vector<std::string>& words);
-/// `text` as one word of a shell, in single quotes.
-[[nodiscard]] std::string shell_quoted(std::string_view text);
 
 }  // namespace foreshard::cli

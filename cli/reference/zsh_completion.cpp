@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/reference/reference_verbs.hpp"
+#include "core/base/shell_word.hpp"
 
 namespace foreshard::cli {
 namespace {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_io.hpp"
+#include "core/base/shell_word.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/workload/workload_names.hpp"
 
@@ -19,14 +20,6 @@ std::string option_value(const std::string& json) {
 }
 
 }  // namespace
-
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,+@%";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string out = "'";
-  for (const char c : text) c == '\'' ? out.append("'\\''") : out.append(1, c);
-  return out + '\'';
-}
 
 std::string plan_command(const std::string& source, const std::string& options, const Settings& from,
                          const Settings& to, const std::string& file) {

@@ -8,9 +8,6 @@
 
 namespace foreshard::cli {
 
-/// One word of a POSIX shell's command line.
-[[nodiscard]] std::string shell_word(const std::string& text);
-
 /// "foreshard plan SOURCE OPTIONS --forward-prefetch 2": what plans a source, whose settings are `from`, at `to`.
 /// `options`: what else stands there, as it is; may be empty. A setting that a file holds comes from `file`, or where
 /// that is empty from a bash process substitution.

@@ -12,6 +12,7 @@
 #include "cli/reports/remedy_json.hpp"
 #include "cli/terminal/printable.hpp"
 #include "core/base/json_io.hpp"
+#include "core/base/shell_word.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/predict/throughput.hpp"

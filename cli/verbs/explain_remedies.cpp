@@ -12,6 +12,7 @@
 #include "cli/reports/plan_command.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "core/base/json_io.hpp"
+#include "core/base/shell_word.hpp"
 #include "core/base/units.hpp"
 #include "core/run/plan_results.hpp"
 #include "sim/machine/address_space.hpp"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/base/shell_word.hpp"
 #include "core/device/transport_traits.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/settings/version_rules.hpp"
@@ -344,7 +345,10 @@ PythonLines python_lines(const Settings& settings, const ModuleNames& modules) {
 
 std::string PythonLines::text() const {
   std::string out;
-  for (const std::string& variable : environment) out += "# environment: " + variable + '\n';
+  for (const std::string& variable : environment) {
+    const std::size_t value = variable.find('=') + 1;
+    out += "# environment: " + variable.substr(0, value) + shell_word(variable.substr(value)) + '\n';
+  }
   for (const std::string& code : lines) out += code + '\n';
   return out;
 }

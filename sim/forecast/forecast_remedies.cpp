@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/base/shell_word.hpp"
 #include "sim/parallel/for_each.hpp"
 
 namespace foreshard::sim {
@@ -27,7 +28,7 @@ constexpr std::uint32_t kEmptyCacheEvery = 100;  // steps
 std::string setting_of(const Candidate& candidate) {
   std::string text;
   const auto add = [&](const std::string& option) { text += (text.empty() ? "" : " ") + option; };
-  if (!candidate.alloc_conf.empty()) add("--alloc-conf " + candidate.alloc_conf);
+  if (!candidate.alloc_conf.empty()) add("--alloc-conf " + shell_word(candidate.alloc_conf));
   if (candidate.pad > 1) add(fmt::format("--pad {}", candidate.pad));
   if (candidate.empty_cache_every > 0) add(fmt::format("--empty-cache {}", candidate.empty_cache_every));
   return text;
@@ -36,7 +37,7 @@ std::string setting_of(const Candidate& candidate) {
 /// As lines of the environment and of Python.
 std::string pytorch_of(const Candidate& candidate) {
   std::vector<std::string> lines;
-  if (!candidate.alloc_conf.empty()) lines.push_back("PYTORCH_ALLOC_CONF=" + candidate.alloc_conf);
+  if (!candidate.alloc_conf.empty()) lines.push_back("PYTORCH_ALLOC_CONF=" + shell_word(candidate.alloc_conf));
   if (!candidate.pytorch.empty()) lines.push_back(candidate.pytorch);
   if (candidate.pad > 1)
     lines.push_back(fmt::format("DataCollatorWithPadding(tokenizer, pad_to_multiple_of={})", candidate.pad));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/allocator/config.hpp"
+#include "core/base/shell_word.hpp"
 #include "core/settings/pytorch_version.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/sweep/candidate_list.hpp"
@@ -14,12 +15,11 @@ namespace {
 
 using Cure = CauseKind;
 
-/// A JSON value's text as an option takes it: without the quotes around a word.
+/// A JSON value's text as an option takes it, on a command line: without JSON's quotes around a word.
 std::string word(const std::string& json) {
   if (json == "null") return "none";
   const bool quoted = json.size() >= 2 && json.front() == '"' && json.back() == '"';
-  const std::string text = quoted ? json.substr(1, json.size() - 2) : json;
-  return text.find_first_of(" ,{[\"'") == std::string::npos && !text.empty() ? text : "'" + text + "'";
+  return shell_word(quoted ? json.substr(1, json.size() - 2) : json);
 }
 
 bool records(const Settings& s) {

@@ -56,6 +56,8 @@ TEST_CASE("each setting has its call") {
             "        module.set_allocate_memory_from_process_group_for_comm(True)"));
   CHECK(has(code({{"alloc_conf", "expandable_segments:True"}}),
             "# environment: PYTORCH_ALLOC_CONF=expandable_segments:True"));
+  CHECK(has(code({{"alloc_conf", "roundup_power2_divisions:[256:1,>:4]"}}),
+            "# environment: PYTORCH_ALLOC_CONF='roundup_power2_divisions:[256:1,>:4]'"));
   CHECK(has(code({{"prefetch_lists", R"({"forward": {"": ["layers.0"]}})"}}),
             "model.set_modules_to_forward_prefetch([model.get_submodule(\"layers.0\")])"));
   CHECK(code({{"all_gather", "copy-engine"}}).find("NCCL_CTA_POLICY_ZERO") != std::string::npos);

@@ -84,7 +84,7 @@ TEST_CASE("a change as options and as Python", "[remedies]") {
                                          "for i, block in enumerate(blocks):\n"
                                          "    block.set_modules_to_backward_prefetch(blocks[max(0, i - 2):i][::-1])"));
   to.alloc_conf = "expandable_segments:True,max_split_size_mb:100";
-  CHECK(setting_text(from, to).ends_with("--alloc-conf 'expandable_segments:True,max_split_size_mb:100'"));
+  CHECK(setting_text(from, to).ends_with("--alloc-conf expandable_segments:True,max_split_size_mb:100"));
 }
 
 TEST_CASE("blocks go by the name that their units have") {
