@@ -32,15 +32,20 @@ tl::unexpected<Error> lost(std::string_view what, std::uint32_t rank) {
   return fail(ErrorKind::rank_lost, fmt::format("rank {} has ended before '{}'", rank, what));
 }
 
-/// 1 when the socket can be read or has ended, 0 when the time is up, -1 on an error.
-int wait_readable(int socket, std::chrono::steady_clock::time_point deadline) {
+/// 1 when one of them can be read or has ended, 0 when the time is up, -1 on an error. Negative ones are left out.
+template <std::size_t N>
+int wait_readable(std::array<pollfd, N>& of, std::chrono::steady_clock::time_point deadline) {
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd of{socket, POLLIN, 0};
-    const int ready = ::poll(&of, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30)));
-    if (ready >= 0 || errno != EINTR) return ready;
+    const int ready = ::poll(of.data(), N, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30)));
+    if (ready != -1 || errno != EINTR) return std::min(ready, 1);
   }
+}
+
+int wait_readable(int socket, std::chrono::steady_clock::time_point deadline) {
+  std::array<pollfd, 1> of{pollfd{socket, POLLIN, 0}};
+  return wait_readable(of, deadline);
 }
 
 /// Whose process is at the other end; uid and pid are -1 where the kernel does not say.
@@ -163,9 +168,13 @@ void PeerSockets::leave() {
 }
 
 Result<PeerSockets::Message> PeerSockets::receive(std::string_view what, std::uint32_t from, Deadline deadline) {
-  const int ready = wait_readable(peers_[from].socket.get(), deadline);
+  std::array<pollfd, 2> of{pollfd{peers_[from].socket.get(), POLLIN, 0}, pollfd{peers_[from].process.get(), POLLIN, 0}};
+  const int ready = wait_readable(of, deadline);
   if (ready < 0) return failed_call("poll");
   if (ready == 0) return fail(ErrorKind::rank_hung, fmt::format("rank {} did not come to '{}' in time", from, what));
+  // The process has ended, and a child of it may hold the socket open. What it sent before counts: poll() may have
+  // looked at the socket before that came.
+  if (of[0].revents == 0 && ::poll(of.data(), 1, 0) != 1) return lost(what, from);
   std::string text(kMaxMessage, '\0');
   iovec part{text.data(), text.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};

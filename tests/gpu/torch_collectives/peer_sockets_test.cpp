@@ -112,7 +112,7 @@ TEST_CASE("who does not know the word is not let in") {
   CHECK(connected.error().kind == ErrorKind::rank_hung);
 }
 
-TEST_CASE("a dead process is gone although a child that it forked holds its sockets") {
+TEST_CASE("a dead process is gone, for collectives too, although a child that it forked holds its sockets") {
   int ends[2] = {-1, -1};
   REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
   auto sockets = PeerSockets::open(0, 2, 10s).value();
@@ -122,6 +122,8 @@ TEST_CASE("a dead process is gone although a child that it forked holds its sock
     const std::string address = mine->address();
     (void)!::send(ends[1], address.data(), address.size(), 0);
     if (!mine->connect({sockets->address(), address})) ::_exit(1);
+    mine->set_timeout(1ms);
+    (void)mine->all_gather("last words", "sent");  // nobody answers
     const pid_t grandchild = ::fork();
     if (grandchild == 0) {
       std::this_thread::sleep_for(20s);
@@ -142,6 +144,15 @@ TEST_CASE("a dead process is gone although a child that it forked holds its sock
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   CHECK(sockets->gone() == 1);
+  const auto ended = std::chrono::steady_clock::now();
+  const auto words = sockets->all_gather("last words", "");
+  REQUIRE(words.has_value());
+  CHECK((*words)[1] == "sent");
+  const auto after = sockets->barrier("after its end");
+  REQUIRE_FALSE(after.has_value());
+  CHECK(after.error().kind == ErrorKind::rank_lost);
+  CHECK(after.error().what == "rank 1 has ended before 'after its end'");
+  CHECK(std::chrono::steady_clock::now() - ended < 5s);
   ::kill(grandchild, SIGKILL);
   ::close(ends[0]);
   ::close(ends[1]);
