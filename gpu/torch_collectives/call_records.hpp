@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kCallKinds = 2;
 struct CallRecord {
   CallKind kind = CallKind::all_gather;
   std::uint32_t captured = 0;  ///< 1: into a CUDA graph
-  Bytes place = 0;             ///< of the symmetric buffer, from the heap's origin()
+  Bytes place = 0;             ///< of the symmetric buffer (SymmetricHeap::place)
   Bytes bytes = 0;             ///< that each rank contributes
   friend bool operator==(const CallRecord&, const CallRecord&) = default;
 };
