@@ -5,6 +5,7 @@
 #include "core/device/pull_reduce_ctas.hpp"
 #include "core/device/transport_choice.hpp"
 #include "gpu/collectives/driver.hpp"
+#include "gpu/torch_collectives/stream_words.hpp"
 
 namespace foreshard::gpu {
 namespace {
@@ -16,24 +17,6 @@ enum Word : std::uint32_t { zero = 0, ignored = 1, complete = 2, finished = 3, k
 constexpr Bytes kReplayControl = (kFlagWords + kWords) * sizeof(std::uint32_t);
 // The kernel counts the bytes of a slice, and a stride of its grid past the end, in 32 bits.
 constexpr Bytes kMaxSlice = 2 * kGiB;
-
-CUstreamBatchMemOpParams write_word(Address address, std::uint32_t value) {
-  CUstreamBatchMemOpParams op{};
-  op.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
-  op.writeValue.address = address;
-  op.writeValue.value = value;
-  op.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;  // after all work before it, and its writes
-  return op;
-}
-
-CUstreamBatchMemOpParams wait_word(Address address) {
-  CUstreamBatchMemOpParams op{};
-  op.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-  op.waitValue.address = address;
-  op.waitValue.value = 1;
-  op.waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
-  return op;
-}
 
 }  // namespace
 
@@ -70,8 +53,7 @@ Result<void> ReplayableCollectives::meet(CallKind kind, std::uint32_t meeting, c
   each_peer([&](std::uint32_t r) { return wait_word(flag(rank(), kind, meeting, r)); });
   each_peer([&](std::uint32_t r) { return write_word(flag(rank(), kind, meeting, r), 0); });
   if (meeting == 1) ops.push_back(write_word(busy, 0));
-  return check((*driver())->stream_batch_mem_op(stream, static_cast<unsigned>(ops.size()), ops.data(), 0),
-               "cuStreamBatchMemOp");
+  return put_words(ops, stream);
 }
 
 Result<void> ReplayableCollectives::all_gather(const void* input, void* output, Bytes slice, cudaStream_t stream) {
@@ -138,7 +120,7 @@ Result<void> ReplayableCollectives::reduce_scatter(const ScatterCall& call, cuda
   FORESHARD_TRY(meet(CallKind::reduce_scatter, 0, stream));
   // A launch whose item is complete does nothing: what the replay before this one has left.
   CUstreamBatchMemOpParams again = write_word(reinterpret_cast<Address>(links.complete), 0);
-  FORESHARD_TRY(check((*driver())->stream_batch_mem_op(stream, 1, &again, 0), "cuStreamBatchMemOp"));
+  FORESHARD_TRY(put_words({&again, 1}, stream));
   FORESHARD_TRY(launch_reduce(*item, links, launch, stream));
   return meet(CallKind::reduce_scatter, 1, stream);
 }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "gpu/collectives/driver.hpp"
+#include "gpu/torch_collectives/stream_words.hpp"
 
 namespace foreshard::gpu {
 namespace {
@@ -122,12 +123,10 @@ Result<void> TorchGroup::follow(Lane& lane, cudaStream_t stream, unsigned long l
 
 Result<void> TorchGroup::finish(Lane& lane, CallKind kind, cudaStream_t stream, unsigned long long capture) {
   if (capture == 0) {
-    CUstreamBatchMemOpParams op{};
-    op.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
-    op.writeValue.address = reinterpret_cast<Address>(&progress_->done[number(kind)]);
-    op.writeValue.value = ++lane.calls;
+    const auto done = reinterpret_cast<Address>(&progress_->done[number(kind)]);
+    CUstreamBatchMemOpParams ended = write_word(done, ++lane.calls);
     issued_[number(kind)].store(lane.calls);
-    FORESHARD_TRY(check((*driver())->stream_batch_mem_op(stream, 1, &op, 0), "cuStreamBatchMemOp"));
+    FORESHARD_TRY(put_words({&ended, 1}, stream));
   }
   lane.stream = stream;
   lane.capture = capture;
