@@ -3,8 +3,8 @@
 
 PREFIX is where `cmake --install --component program` has put the program and, where CUDA was found, `--component
 collectives` the library of foreshard.collectives; OUT gets foreshard-VERSION-py3-none-manylinux_2_N_ARCHITECTURE.whl. N
-is what their symbols ask for, read with readelf: any system with that glibc, or a newer one, runs them (PEP 600). Needs setuptools and wheel, and nothing of the network;
-ends with 77 where they are missing.
+is what their symbols ask for, read with readelf: any system with that glibc, or a newer one, runs them (PEP 600). Needs
+setuptools and wheel, and nothing of the network; ends with 77 where they are missing.
 """
 
 import importlib.util
@@ -59,7 +59,8 @@ def glibc_of(files: list[Path]) -> int:
 
 def stage(prefix: Path, folder: Path) -> list[Path]:
     """Puts package, program and library into `folder`. Returns the files that are not Python."""
-    shutil.copytree(PACKAGE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "program", "*.so"))
+    built = shutil.ignore_patterns("__pycache__", "program", "*.so")
+    shutil.copytree(PACKAGE, folder, dirs_exist_ok=True, ignore=built)
     for file in ("LICENSE", "NOTICE"):
         shutil.copy(REPOSITORY / file, folder)
     shutil.copy(prefix / "share/doc/foreshard/foreshard.spdx.json", folder / "foreshard")
