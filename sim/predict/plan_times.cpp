@@ -66,8 +66,10 @@ struct Span {
 std::optional<Span> set_step(const Simulation& simulation, double anchor, Prediction& p) {
   p.has_time = true;
   p.cycle = simulation.cycle;
+  // Of another order of the same ops it is not known whether its host binds it, which no anchor scales.
+  const double least = std::min(1.0, p.host_scale.anchor);
   const StepFloor& floor = simulation.floor;
-  if (p.ranks.empty()) p.floor = {floor.compute_ms * anchor, floor.links_ms * anchor, floor.host_ms * anchor};
+  if (p.ranks.empty()) p.floor = {floor.compute_ms * least, floor.links_ms * least, floor.host_ms * least};
   if (simulation.steady == 0) return std::nullopt;
   const Span span{simulation.steady_begin().scaled(anchor), simulation.step_end[simulation.steady].scaled(anchor)};
   p.step_ms = (span.end - span.begin).ms() * (1 / static_cast<double>(p.cycle));

@@ -106,7 +106,7 @@ struct Prediction {
     if (host_bound && step_ms > kHostLengthens * gpu_step_ms) return BoundBy::host;
     return communication_ms > compute_ms ? BoundBy::links : BoundBy::gpu;
   }
-  StepFloor floor;  ///< of the step, anchored as it is; of ranks that differ not known
+  StepFloor floor;  ///< of the step and of every order of its ops; of ranks that differ not known
   HostConfidence host = HostConfidence::recorded;
   Interval interval;      ///< nine of ten measured steps lie in it
   double difference = 0;  ///< relative: a plan of the same source that differs by less may as well be the faster one

@@ -73,7 +73,7 @@ void Neighbours::add(std::string phrase, std::function<void(Settings&)> change) 
 void Neighbours::known_remedies() {
   const TimeCandidatesOf of{root_has_weights(position_.workload), position_.workload.lowering == Lowering::pytorch};
   for (TimeCandidate& one : time_candidates(at_, of)) add(one.candidate.reason, std::move(one.change));
-  if (!position_.out_of_memory) return;
+  if (!position_.short_of_memory) return;
   for (const Candidate& one : candidates(at_, true)) add(one.reason, [to = one.settings](Settings& s) { s = to; });
 }
 
@@ -190,7 +190,7 @@ void Neighbours::meshes() {
 
 /// Where something is recomputed, or nothing fits: fewer or more of the blocks.
 void Neighbours::checkpointing() {
-  if (at_.checkpoint == Checkpoint::none && !position_.out_of_memory) return;
+  if (at_.checkpoint == Checkpoint::none && !position_.short_of_memory) return;
   const auto share = [&](std::uint32_t percent) {
     add(fmt::format("{} % of the blocks are computed again in backward", percent), [percent](Settings& s) {
       s.checkpoint = Checkpoint::selective_layer;

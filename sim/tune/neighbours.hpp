@@ -31,7 +31,7 @@ struct Position {
   const Workload& workload;             ///< at `at`; a recording's has the units that were recorded
   const std::vector<Unit>& units;       ///< that run at `at`: Exposed::unit is one of them
   const std::vector<Exposed>& exposed;  ///< of the plan at `at`; empty where it was not looked at
-  bool out_of_memory = false;           ///< nothing fits yet
+  bool short_of_memory = false;         ///< `at` does not fit, or retries allocations in each step
 };
 
 /// Each different from `at` and from the others, and consistent.

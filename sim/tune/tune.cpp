@@ -193,8 +193,9 @@ class Tuner {
           std::make_pair(size(i), point(i).step_ms) < std::make_pair(size(smallest), point(smallest).step_ms))
         smallest = i;
     if (size(smallest) < size(fastest) * (1 - kSmaller)) best_ = smallest;
+    most_ = size(*best_) * (1 + kSmaller);
     for (const auto& simpler : {uniform_, greedy_, std::optional<std::size_t>(0)})
-      if (simpler && is_equal(*simpler) && size(*simpler) <= size(*best_) * (1 + kSmaller)) best_ = simpler;
+      if (simpler && is_equal(*simpler) && size(*simpler) <= most_) best_ = simpler;
   }
 
   /// The best with one change less, until each brings something: no slower than what is equal to the fastest, and no
@@ -203,7 +204,6 @@ class Tuner {
     choose_among_equals();
     if (!best_) return;
     const double limit = point(*tried_.best()).step_ms * (1 + kEqualSteps);
-    const double most = static_cast<double>(point(*best_).peaks.reserved) * (1 + kSmaller);
     for (bool again = true; again && !tried_.limit();) {
       again = false;
       const std::string phrase = tried_.points()[*best_].phrase;
@@ -211,7 +211,7 @@ class Tuner {
       for (Neighbour& one : list) one.phrase = phrase;
       for (const auto& simpler : tried_.run(list, TriedPoints::Prune::no)) {
         if (!simpler || !tried_.is_comparable(*simpler, *best_) || point(*simpler).step_ms > limit) continue;
-        if (static_cast<double>(point(*simpler).peaks.reserved) > most) continue;
+        if (static_cast<double>(point(*simpler).peaks.reserved) > most_) continue;
         best_ = simpler;
         again = true;
         break;
@@ -317,6 +317,7 @@ class Tuner {
   std::optional<std::size_t> uniform_;  // the best of `sweep`'s
   std::optional<std::size_t> greedy_;   // and of uniform depths
   std::optional<std::size_t> best_;     // once it is simplified
+  double most_ = 0;                     // bytes reserved that the answer may have: of the smallest equal, and 2 %
   TuneResult out_;
 };
 

@@ -21,10 +21,10 @@ struct Place {
   MoveFamilies allowed = MoveFamilies::usual();
   Workload workload = foreshard::test::timed_workload(base(), 4, 3.0);
   std::vector<Exposed> exposed = {};
-  bool out_of_memory = false;
+  bool short_of_memory = false;
 
   [[nodiscard]] Position position() const {
-    return {start, allowed, start, workload, workload.units, exposed, out_of_memory};
+    return {start, allowed, start, workload, workload.units, exposed, short_of_memory};
   }
 };
 
