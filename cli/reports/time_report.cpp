@@ -40,13 +40,13 @@ void print_reported(std::ostream& out, const TimeReport& report) {
                        report.reported->ms);
 }
 
-/// `all`: imports and the lines that are left out, too.
+/// `all`: the lines that are left out, too.
 std::string code_lines(const std::string& text, bool all) {
   std::string out;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
-    if (all || !(line.starts_with("leave out:") || line.starts_with("from "))) out += "    " + line + '\n';
+    if (all || !line.starts_with("leave out:")) out += "    " + line + '\n';
     at = end + 1;
   }
   return out;

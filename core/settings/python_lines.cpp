@@ -3,10 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 
 #include "core/base/shell_word.hpp"
 #include "core/device/transport_traits.hpp"
+#include "core/settings/python_classes.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/settings/version_rules.hpp"
 
@@ -62,7 +64,7 @@ class Writer {
     return s_.all_gather == Transport::nccl_registered || s_.reduce_scatter == Transport::nccl_registered;
   }
   /// Some call goes to every FSDPModule: those of 2.11 set their own module's unit, not its children's.
-  [[nodiscard]] bool on_modules() const { return symmetric() || registered(); }
+  [[nodiscard]] bool on_modules() const { return symmetric() || registered() || separate_by_class(); }
   [[nodiscard]] bool explicit_lists() const { return s_.forward_prefetch || s_.backward_prefetch; }
 
   void imports() {
@@ -237,14 +239,29 @@ class Writer {
   }
   [[nodiscard]] bool custom_gather() const { return in_nccl_windows(s_.all_gather) && !symmetric_by_call(); }
 
+  [[nodiscard]] bool custom_scatter() const { return in_nccl_windows(s_.reduce_scatter) && !symmetric_by_call(); }
+  [[nodiscard]] bool separate_by_class() const {
+    return s_.separate_reduce_scatter_group && !holds(RuleId::separate_reduce_group, s_.pytorch);
+  }
+
+  void text(std::string_view lines) {
+    for (; !lines.empty(); lines.remove_prefix(std::min(lines.size(), lines.find('\n') + 1)))
+      code_.lines.emplace_back(lines.substr(0, lines.find('\n')));
+    code_.lines.emplace_back();
+  }
+
   void custom_classes() {
-    if (!symmetric() || symmetric_by_call()) return;
-    line("# symmetric memory: PyTorch 2.12 has set_symm_mem_for_comm(), which moves all-gathers and reduce-scatters");
-    if (custom_gather()) line("gather = SymmetricAllGather({})  # the class of docs/sweep.md", shard_group());
-    if (in_nccl_windows(s_.reduce_scatter))
-      line(
-          "# reduce-scatters: set_custom_reduce_scatter() with a class that allocates as SymmetricAllGather of "
-          "docs/sweep.md does");
+    if (custom_gather()) {
+      text(kSymmetricAllGather);
+      line("gather = SymmetricAllGather({})", shard_group());
+    }
+    if (custom_scatter()) {
+      text(kSymmetricReduceScatter);
+      line("scatter = SymmetricReduceScatter({})", shard_group());
+    } else if (separate_by_class()) {
+      text(kSeparateReduceScatter);
+      line("scatter = SeparateReduceScatter({})", shard_group());
+    }
   }
 
   void collectives() {
@@ -256,6 +273,7 @@ class Writer {
     if (registered()) line("        module.set_allocate_memory_from_process_group_for_comm(True)");
     if (symmetric_by_call()) line("        module.set_symm_mem_for_comm()");
     if (custom_gather()) line("        module.set_custom_all_gather(gather)");
+    if (custom_scatter() || separate_by_class()) line("        module.set_custom_reduce_scatter(scatter)");
     // torch/distributed/fsdp/_fully_shard/_fully_shard.py, FSDPModule: ReduceOp.SUM, scaled apart from it.
     if (sums_only(s_.reduce_scatter)) line("        module.set_force_sum_reduction_for_comms(True)");
     if (s_.all_gather == Transport::low_contention || s_.reduce_scatter == Transport::low_contention)
@@ -278,11 +296,8 @@ class Writer {
     if (!s_.separate_reduce_scatter_group) return;
     if (holds(RuleId::separate_reduce_group, s_.pytorch))
       line("model.set_separate_reduce_scatter_group(True)");
-    else
-      line(
-          "# separate reduce-scatter group: PyTorch 2.13 has set_separate_reduce_scatter_group(); before it "
-          "set_custom_reduce_scatter() with SeparateReduceScatter({}) of docs/sweep.md",
-          shard_group());
+    else if (custom_scatter())
+      line("# separate reduce-scatter group beside symmetric memory: PyTorch 2.13");
   }
 
   void optimizer() {

@@ -2,8 +2,8 @@
 //
 // For a program with `model` and its list of blocks; names are those of the public API of Settings::pytorch
 // (torch.distributed.fsdp: fully_shard, FSDPModule, MixedPrecisionPolicy, CPUOffloadPolicy). What it has no call
-// for is a class of docs/sweep.md, or a comment that says what does it. Only what differs from PyTorch's defaults is
-// written. Pure.
+// for is a class that is printed (python_classes.hpp), or a comment that says what does it. Only what differs from
+// PyTorch's defaults is written. Pure.
 #pragma once
 
 #include <string>

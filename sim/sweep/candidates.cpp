@@ -197,9 +197,9 @@ std::string setting_text(const Settings& from, const Settings& to) {
 namespace {
 
 /// Which of `lines` are to be shown so that those chosen run: the compound statements that they stand in ("for …:"),
-/// and the list of blocks where one of them names it.
+/// all of a class, and the list of blocks where one of them names it.
 void add_what_they_need(const std::vector<std::string>& lines, std::vector<bool>& chosen) {
-  const auto indent = [&](std::size_t i) { return lines[i].find_first_not_of(' '); };
+  const auto indent = [&](std::size_t i) { return lines[i].empty() ? 0 : lines[i].find_first_not_of(' '); };
   bool names_blocks = false;
   for (std::size_t i = lines.size(); i-- > 0;) {
     if (!chosen[i]) continue;
@@ -210,6 +210,9 @@ void add_what_they_need(const std::vector<std::string>& lines, std::vector<bool>
         depth = indent(k);
       }
   }
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (chosen[i] && lines[i].starts_with("class "))
+      for (std::size_t k = i + 1; k < lines.size() && (lines[k].empty() || indent(k) > 0); ++k) chosen[k] = true;
   for (std::size_t i = 0; i < lines.size(); ++i)
     names_blocks |= chosen[i] &&
                     (lines[i].find("blocks[") != std::string::npos || lines[i].find("in blocks:") != std::string::npos);

@@ -1,5 +1,9 @@
 #include "core/settings/python_lines.hpp"
 
+#include <fstream>
+#include <sstream>
+
+#include "core/settings/python_classes.hpp"
 #include "core/settings/settings_table.hpp"
 #include "tests/catch.hpp"
 
@@ -85,7 +89,25 @@ TEST_CASE("symmetric memory is the version's call where that moves what is asked
   CHECK_FALSE(has(code(later), call));
   CHECK(has(code(later), custom));
   later.emplace_back("replicate", "2");
-  CHECK(has(code(later), "gather = SymmetricAllGather(mesh.get_group(\"shard\"))  # the class of docs/sweep.md"));
+  CHECK(has(code(later), "gather = SymmetricAllGather(mesh.get_group(\"shard\"))"));
+}
+
+TEST_CASE("a class that the version needs is printed before it is used, and as docs/sweep.md has it") {
+  std::stringstream page;
+  page << std::ifstream("docs/sweep.md").rdbuf();
+  const auto printed = [&](const std::string& text, std::string_view source, const char* use) {
+    INFO(use);
+    CHECK(text.find(source) < text.find(use));
+    CHECK(text.find(use) < text.find("for module in model.modules():"));
+    CHECK(page.str().find("```python\n" + std::string(source)) != std::string::npos);
+  };
+  const std::string both = code({{"all_gather", "symmetric"}, {"reduce_scatter", "symmetric"}});
+  printed(both, kSymmetricAllGather, "\ngather = SymmetricAllGather(mesh.get_group())\n");
+  printed(both, kSymmetricReduceScatter, "\nscatter = SymmetricReduceScatter(mesh.get_group())\n");
+  CHECK(has(both, "        module.set_custom_reduce_scatter(scatter)"));
+  const std::string separate = code({{"separate_reduce_scatter_group", "true"}});
+  printed(separate, kSeparateReduceScatter, "\nscatter = SeparateReduceScatter(mesh.get_group())\n");
+  CHECK(has(separate, "        module.set_custom_reduce_scatter(scatter)"));
 }
 
 TEST_CASE("a reduce-scatter of NCCL's symmetric kernels is set on every unit, and adds alone") {
@@ -95,7 +117,7 @@ TEST_CASE("a reduce-scatter of NCCL's symmetric kernels is set on every unit, an
     const std::string text = code({{"reduce_scatter", transport}});
     CHECK(has(text, "from torch.distributed.fsdp import FSDPModule, fully_shard"));
     CHECK(has(text, sum));
-    CHECK(text.find("set_symm_mem_for_comm()") != std::string::npos);
+    CHECK(has(text, "        module.set_custom_reduce_scatter(scatter)"));
     CHECK(text.find(sum) > text.find("fully_shard(model"));
   }
   // torch.ops.symm_mem._low_contention_reduce_scatter takes "avg", too.

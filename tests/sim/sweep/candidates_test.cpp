@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/settings/python_classes.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/sweep/wrapped_modules.hpp"
 #include "tests/catch.hpp"
@@ -85,6 +86,18 @@ TEST_CASE("a change as options and as Python", "[remedies]") {
                                          "    block.set_modules_to_backward_prefetch(blocks[max(0, i - 2):i][::-1])"));
   to.alloc_conf = "expandable_segments:True,max_split_size_mb:100";
   CHECK(setting_text(from, to).ends_with("--alloc-conf expandable_segments:True,max_split_size_mb:100"));
+}
+
+TEST_CASE("a class is shown whole, also where another has some of its lines", "[remedies]") {
+  Settings from = four_tuned_gpus();
+  from.all_gather = Transport::symmetric;
+  from.reduce_scatter = Transport::nccl;
+  Settings to = from;
+  to.reduce_scatter = Transport::symmetric;
+  const std::string text = pytorch_text(from, to);
+  CHECK(text.find(kSymmetricReduceScatter.substr(kSymmetricReduceScatter.find("class "))) != std::string::npos);
+  CHECK(text.find("import ReduceScatter\n") != std::string::npos);
+  CHECK(text.find("class SymmetricAllGather") == std::string::npos);
 }
 
 TEST_CASE("blocks go by the name that their units have") {
