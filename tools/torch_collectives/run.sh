@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What docs/torch_collectives.md says was measured, in one run of some nine minutes on two GPUs of 140 GB: a line and a
+# What docs/torch_collectives.md says was measured, in one run of some ten minutes on two or four GPUs of 140 GB: a line and a
 # log a case, and NAME.json of trainings.
 #
 #   tools/torch_collectives/run.sh OUT [GPUS] [CASE...]
@@ -55,10 +55,17 @@ for case in $CASES; do
       for by in nccl foreshard; do try 90 "trainer_$by" bash -c 'ranks trainer.py "$@"' _ $by; done
       ;;
     losses)
-      for by in nccl foreshard; do
-        train 120 "losses_$by" --by $by --model 1b --seq 512 --lr 1e-4 --deterministic --warmup 0 --timed 200
-      done
-      try 20 losses "$PYTHON" losses.py "$OUT/losses_nccl.json" "$OUT/losses_foreshard.json"
+      curve() {
+        train 120 "losses_$1" --model 1b --seq 512 --lr 1e-4 --deterministic --warmup 0 --timed 200 --by "${@:2}"
+      }
+      curve nccl nccl
+      curve foreshard foreshard
+      beside=()
+      if [ "$GPUS" -gt 2 ]; then
+        curve perturbed nccl --perturb
+        beside=("$OUT/losses_perturbed.json")
+      fi
+      try 20 losses "$PYTHON" losses.py "$OUT/losses_nccl.json" "$OUT/losses_foreshard.json" "${beside[@]}"
       ;;
     step)
       IFS=, read -ra settings <<<"${STEPS:-foreshard --graph,symmetric --graph,nccl --graph,foreshard,symmetric,nccl}"

@@ -85,7 +85,7 @@ def main():
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES) + "; default: all")
     parser.add_argument("--gpus", type=int, default=4)
     parser.add_argument("--foreshard", default=str(HERE.parents[1] / "build/release/foreshard"))
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     unknown = set(options.cases) - set(CASES)
     if unknown:
         parser.error(f"unknown case {sorted(unknown)[0]}: one of {', '.join(CASES)}")
