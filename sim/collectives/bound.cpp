@@ -15,10 +15,10 @@ struct Words {
 };
 
 /// By Bound.
-constexpr std::array kWords{Words{"latency", "latency"},          Words{"nvlink", "NVLink"},
-                            Words{"adapters", "the adapters"},    Words{"slow_adapter", "a slow adapter"},
-                            Words{"slow_link", "a slow NVLink"},  Words{"fabric", "the fabric behind the adapters"},
-                            Words{"pcie", "the GPUs' PCIe slots"}};
+constexpr std::array kWords{Words{"latency", "latency"},           Words{"nvlink", "NVLink"},
+                            Words{"adapters", "the adapters"},     Words{"slow_adapter", "a slow adapter"},
+                            Words{"slow_link", "a slow NVLink"},   Words{"fabric", "the fabric behind the adapters"},
+                            Words{"pcie", "the GPUs' PCIe slots"}, Words{"background_load", "other traffic"}};
 static_assert(kWords.size() == kBounds, "each Bound has its words");
 
 void scale(PerProtocol& values, double factor) {
@@ -55,6 +55,9 @@ MachineProfile faster(MachineProfile machine, Bound bound, double factor) {
     case Bound::slow_adapter:
       network.slow_adapters.clear();
       break;
+    case Bound::background:
+      network.background = {};
+      break;
     case Bound::slow_link:
       links.slow_links.clear();
       break;
@@ -88,7 +91,7 @@ Bound holds(const Asked& asked, const CollectiveRequest& request) {
   double most = 0;
   constexpr double kCounts = 0.05;
   constexpr double kLittle = 1.02;
-  for (const Bound slow : {Bound::slow_adapter, Bound::slow_link, Bound::fabric})
+  for (const Bound slow : {Bound::slow_adapter, Bound::slow_link, Bound::background, Bound::fabric})
     if (const double share = saved(asked, request, slow, kTwice); share > kCounts && share > most) {
       most = share;
       out = slow;
@@ -104,7 +107,8 @@ Bound holds(const Asked& asked, const CollectiveRequest& request) {
 }
 
 bool is_slow_part(Bound bound) {
-  return bound == Bound::slow_adapter || bound == Bound::slow_link || bound == Bound::fabric;
+  return bound == Bound::slow_adapter || bound == Bound::slow_link || bound == Bound::background ||
+         bound == Bound::fabric;
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // What holds a collective, and what comes next: which of its parts would make it faster.
 //
 // Asked of the formulas, without the measured tables, which say how long and not why. The slow adapters and NVLinks of
-// a run, and a fabric that blocks, hold it as soon as it would be a twentieth faster without them; of NVLink, adapters
-// and latencies the one that makes most of a little more speed. Doubling is another question: twice the adapters may
-// only meet the next limit, which `next` names. Every answer is of the algorithm and protocol that NCCL takes now: a
-// faster part may make it take another one, whose time says nothing of the part.
+// a run, what other traffic takes, and a fabric that blocks, hold it as soon as it would be a twentieth faster without
+// them; of NVLink, adapters and latencies the one that makes most of a little more speed. Doubling is another question:
+// twice the adapters may only meet the next limit, which `next` names. Every answer is of the algorithm and protocol
+// that NCCL takes now: a faster part may make it take another one, whose time says nothing of the part.
 //
 // Who: `foreshard collectives`. Pure.
 #pragma once
@@ -27,8 +27,9 @@ enum class Bound : std::uint8_t {
   slow_link = 4,     ///< Links::slow_links
   fabric = 5,        ///< oversubscribed switches
   pcie = 6,          ///< in the place of nvlink, where GPUs have none (Links::pcie)
+  background = 7,    ///< Network::background
 };
-inline constexpr std::size_t kBounds = static_cast<std::size_t>(Bound::pcie) + 1;
+inline constexpr std::size_t kBounds = static_cast<std::size_t>(Bound::background) + 1;
 
 /// "the adapters".
 [[nodiscard]] std::string_view words(Bound bound);

@@ -101,19 +101,24 @@ MachineProfile with_slow_links(MachineProfile machine, double slowdown) {
   return machine;
 }
 
-MachineProfile with_healthy_adapters(MachineProfile machine) {
+bool has_whole_network(const MachineProfile& machine) {
+  return machine.network.slow_adapters.empty() && !machine.network.background.any();
+}
+
+MachineProfile with_whole_network(MachineProfile machine) {
   machine.network.slow_adapters.clear();
+  machine.network.background = {};
   return machine;
 }
 
-/// Tables were measured on healthy adapters: a run's slow ones are no part of what the formulas miss.
+/// Tables were measured on healthy adapters that had no other traffic: a run's are no part of what the formulas miss.
 TableCorrection correction_of(const MachineProfile& profile, const MachineProfile& seen) {
   const auto corrects = [&profile](const MachineProfile& timed, const MachineProfile& chosen_on) {
     return TableCorrection(profile,
                            [&](const CollectiveRequest& request) { return modelled_us(timed, chosen_on, request); });
   };
-  if (profile.network.slow_adapters.empty() && seen.network.slow_adapters.empty()) return corrects(profile, seen);
-  return corrects(with_healthy_adapters(profile), with_healthy_adapters(seen));
+  if (has_whole_network(profile) && has_whole_network(seen)) return corrects(profile, seen);
+  return corrects(with_whole_network(profile), with_whole_network(seen));
 }
 
 Bytes whole(double bytes) {

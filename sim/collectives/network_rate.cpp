@@ -88,7 +88,8 @@ NetworkRate at_rate(const MachineProfile& machine, const Group& group, NodePatte
 
 bool alike(const MachineProfile& machine, const Group& group) {
   const Network& network = machine.network;
-  return group.one_node() || (network.leaf_nodes == 0 && network.group_nodes == 0 && network.slow_adapters.empty());
+  return group.one_node() || (network.leaf_nodes == 0 && network.group_nodes == 0 && network.slow_adapters.empty() &&
+                              !network.background.any());
 }
 
 }  // namespace

@@ -323,9 +323,12 @@ bool Engine::report_done(std::int64_t at) {
 /// Of an op that nothing runs beside.
 [[gnu::always_inline]] inline void Engine::run_alone(std::uint32_t s, std::int64_t at) {
   Lane& lane = lanes_[s];
-  const bool waiting = waits(lane);
-  lane.rate = waiting ? 0 : has_pace(s) ? std::max<std::int64_t>(1, streams_[s].pace) : kFullRate;
-  if (!waiting) set_finish(lane, first(s), at);
+  if (has_stopped(s)) {
+    stop(lane);
+    return;
+  }
+  lane.rate = has_pace(s) ? streams_[s].pace : kFullRate;
+  set_finish(lane, first(s), at);
 }
 
 /// Ends are rounded up to a nanosecond.
@@ -384,7 +387,7 @@ void Engine::run_all(std::int64_t at) {
     const Stream& stream = streams_[s];
     const RunningOp* op = &table_.running_op(first(s));
     Share share{stream.work, lanes_[s].remaining, at - stream.start};
-    if (waits(lanes_[s])) {
+    if (has_stopped(s)) {
       op = &table_.waiting_op(first(s));
       share.remaining = std::numeric_limits<std::int64_t>::max();  // nobody knows when it will end
     } else if (has_pace(s)) {
@@ -403,8 +406,8 @@ void Engine::run_all(std::int64_t at) {
   for (std::size_t i = 0; i < running.size(); ++i) {
     const std::uint32_t s = running[i];
     Lane& lane = lanes_[s];
-    if (waits(lane)) {
-      lane.rate = 0;
+    if (has_stopped(s)) {
+      stop(lane);
       continue;
     }
     lane.rate = has_pace(s) ? std::max<std::int64_t>(1, rates[i] * streams_[s].pace / kFullRate) : rates[i];

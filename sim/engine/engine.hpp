@@ -163,7 +163,7 @@ class Engine {
   /// The slowest rank's part ends at `at`, not before now(): so does this one's.
   void finish(CommunicatorId communicator, Nanoseconds at);
   /// The communicator's present collective, if its own part is not done, runs at `pace` from `at` on, which is not
-  /// before now(). Every collective begins at kFullRate.
+  /// before now(). Every collective begins at kFullRate; at pace 0 it stands: it holds its SMs and moves nothing.
   void set_pace(CommunicatorId communicator, std::int64_t pace, Nanoseconds at);
 
   /// Behind the last byte of the engine that an instant may need.
@@ -227,6 +227,13 @@ class Engine {
   void start(std::uint32_t stream, std::int64_t at);
   [[nodiscard]] const OpTable::Op& first(std::uint32_t stream) const { return first(streams_[stream]); }
   [[nodiscard]] const OpTable::Op& first(const Stream& stream) const { return table_.ops().data()[stream.first]; }
+  [[nodiscard]] bool has_stopped(std::uint32_t stream) const {
+    return waits(lanes_[stream]) || (streams_[stream].pace == 0 && has_pace(stream));
+  }
+  static void stop(Lane& lane) {
+    lane.rate = 0;
+    if (lane.gate == Gate::moving) lane.finish = kNever.count;
+  }
   [[nodiscard]] static bool waits(const Lane& lane) { return lane.gate == Gate::arrived || lane.gate == Gate::done; }
   [[nodiscard]] std::uint32_t stream_of(CommunicatorId communicator) const;
   void progress(std::int64_t to);

@@ -33,6 +33,14 @@ struct SlowLink {
   bool operator==(const SlowLink&) const = default;
 };
 
+/// What other traffic takes: capacity that is not there for the job, whatever it asks for and whenever.
+struct BackgroundLoad {
+  double adapters = 0;  ///< share of what a healthy adapter carries, in each direction; below 1
+  double uplinks = 0;   ///< share of every link between switches; below 1
+  [[nodiscard]] bool any() const { return adapters > 0 || uplinks > 0; }
+  bool operator==(const BackgroundLoad&) const = default;
+};
+
 /// NVLink through NVSwitch, of one GPU.
 struct Links {
   std::uint32_t gpus = 0;       ///< of a node
@@ -125,6 +133,7 @@ struct Network {
   double sharp_direct_peer = 0;     ///< … and more for each other GPU of the node
   double sharp_direct_efficiency = 1;           ///< of `ring` that CollNetDirect's parts go at
   std::vector<SlowAdapter> slow_adapters = {};  ///< of this run, not of a profile
+  BackgroundLoad background = {};               ///< likewise
   /// The adapter that each of a node's GPUs keeps to, where NCCL's topology says it (not of a profile); empty: they are
   /// dealt in order.
   std::vector<std::uint32_t> adapter_of_gpu = {};

@@ -16,13 +16,13 @@ double adapter_slowdown(const Network& network, std::uint32_t gpus, std::uint32_
 Fabric::Fabric(const Network& network, std::uint32_t gpus, std::uint32_t nodes, std::uint32_t rail) : nodes_(nodes) {
   for (const Link::Kind kind : {Link::Kind::adapter_out, Link::Kind::adapter_in})
     for (std::uint32_t node = 0; node < nodes; ++node)
-      links_.push_back({kind, node, 0, 1 / adapter_slowdown(network, gpus, node, rail)});
+      links_.push_back({kind, node, 0, 1 / adapter_slowdown(network, gpus, node, rail) - network.background.adapters});
   if (network.group_nodes > 0) {
     add_dragonfly(network);
     return;
   }
   if (network.leaf_nodes == 0 || nodes <= network.leaf_nodes) return;
-  const double of_leaf = network.leaf_nodes / network.oversubscription;
+  const double of_leaf = network.leaf_nodes / network.oversubscription * (1 - network.background.uplinks);
   add_level(network.leaf_nodes, of_leaf);
   if (network.pod_nodes > network.leaf_nodes && nodes > network.pod_nodes)
     add_level(network.pod_nodes, of_leaf * network.pod_nodes / network.leaf_nodes / network.pod_oversubscription);
@@ -40,7 +40,7 @@ void Fabric::add_dragonfly(const Network& network) {
   groups_ = (nodes_ + group_nodes_ - 1) / group_nodes_;
   first_global_ = static_cast<std::uint32_t>(links_.size());
   if (groups_ < 2) return;
-  const double of_pair = group_nodes_ / network.oversubscription / (groups_ - 1);
+  const double of_pair = group_nodes_ / network.oversubscription / (groups_ - 1) * (1 - network.background.uplinks);
   for (std::uint32_t a = 0; a < groups_; ++a)
     for (std::uint32_t b = 0; b < groups_; ++b) links_.push_back({Link::Kind::global, a, b, of_pair});
 }

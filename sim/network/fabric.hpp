@@ -26,7 +26,8 @@ struct Link {
   Kind kind = Kind::adapter_out;
   std::uint32_t place = 0;
   std::uint32_t to = 0;
-  double capacity = 1;  ///< of one direction; 1: what a GPU's share of healthy adapters carries
+  double capacity = 1;  ///< of one direction, less what other traffic takes (BackgroundLoad); 1: what a GPU's share of
+                        ///< healthy adapters carries
 };
 
 class Fabric {
@@ -39,6 +40,8 @@ class Fabric {
   [[nodiscard]] std::uint32_t adapter_in(std::uint32_t node) const { return nodes_ + node; }
   /// The switches above the adapters on the way from `a` to `b`, appended to `way`; how many levels it leaves.
   std::uint32_t route(std::uint32_t a, std::uint32_t b, std::vector<std::uint32_t>& way) const;
+  /// Out of the leaf switch numbered so; into it comes next. Of a tree of switches that has leaves.
+  [[nodiscard]] std::uint32_t leaf_uplink(std::uint32_t leaf) const { return levels_[0].first_link + 2 * leaf; }
   /// The links out of the switches above `node`, by level from its leaf up: of a tree one a level, of a dragonfly those
   /// of its group to all others, as one level. Empty: no switch is left.
   [[nodiscard]] std::vector<std::vector<std::uint32_t>> above(std::uint32_t node) const;

@@ -17,7 +17,13 @@ std::int64_t units(double value) {
 }  // namespace
 
 FlowRates::FlowRates(std::span<const double> capacity) : links_(capacity.size()) {
-  for (std::size_t l = 0; l < capacity.size(); ++l) links_[l].capacity = Wide{units(capacity[l])} * kWholeRate;
+  for (std::uint32_t l = 0; l < capacity.size(); ++l) set_capacity(l, capacity[l]);
+  left_.clear();
+}
+
+void FlowRates::set_capacity(std::uint32_t link, double capacity) {
+  links_[link].capacity = capacity == 0 ? 0 : Wide{units(capacity)} * kWholeRate;
+  left_.push_back(link);
 }
 
 FlowRates::FlowId FlowRates::begin(std::span<const LinkShare> shares, double most) {
@@ -30,7 +36,7 @@ FlowRates::FlowId FlowRates::begin(std::span<const LinkShare> shares, double mos
   }
   OneFlow& flow = flows_[id];
   flow.most = units(most);
-  flow.rate = 0;
+  flow.rate = -1;  // none yet
   flow.there = true;
   flow.parts.clear();
   for (const LinkShare& share : shares) {
@@ -71,7 +77,7 @@ void FlowRates::visit(std::uint32_t flow) {
   component_.push_back(flow);
 }
 
-/// What hangs together with flows that have begun, or with what flows that have ended left.
+/// What hangs together with flows that have begun, with what flows that have ended left, or with links that changed.
 void FlowRates::find_component() {
   ++visit_;
   component_.clear();
@@ -149,6 +155,7 @@ void FlowRates::stop(std::uint32_t id, std::int64_t rate) {
   flow.rate = std::max<std::int64_t>(1, rate);
   for (const Part& part : flow.parts) {
     OneLink& link = links_[part.link];
+    if (link.capacity == 0) flow.rate = 0;
     if (link.seen != visit_) continue;
     link.asked -= part.share;
     link.left -= Wide{part.share} * rate;

@@ -34,7 +34,7 @@ class FlowRates {
     auto operator<=>(const FlowId&) const = default;
   };
 
-  /// `capacity`: by link, above 0.
+  /// `capacity`: by link; not below 0.
   explicit FlowRates(std::span<const double> capacity);
 
   /// A flow begins. `shares`: of a link once, above 0; `most`: above 0. Ids of flows that ended are used again, the
@@ -42,6 +42,8 @@ class FlowRates {
   FlowId begin(std::span<const LinkShare> shares, double most);
   /// A flow ends; likewise.
   void end(FlowId flow);
+  /// From the next settle() on. A link of capacity 0 carries nothing, and flows over it have rate 0.
+  void set_capacity(std::uint32_t link, double capacity);
   /// The rates of the flows that are there.
   void settle();
 
@@ -55,7 +57,7 @@ class FlowRates {
     settle();
   }
 
-  /// At least 1.
+  /// At least 1, but over a link that carries nothing.
   [[nodiscard]] std::int64_t rate(FlowId flow) const { return flows_[flow.value].rate; }
   /// Flows whose rate the last settle() changed, ascending; one that has begun is among them.
   [[nodiscard]] const std::vector<FlowId>& changed() const { return changed_; }
@@ -110,7 +112,7 @@ class FlowRates {
   std::vector<std::uint32_t> free_;
   std::vector<FlowId> changed_;
   std::vector<std::uint32_t> begun_;  // flows, since settle()
-  std::vector<std::uint32_t> left_;   // links that could fill before a flow ended
+  std::vector<std::uint32_t> left_;   // links that could fill before a flow ended, or changed
   std::uint64_t visit_ = 0;
   std::vector<std::uint32_t> component_;  // flows of it, then by their `most`
   std::vector<std::uint32_t> joined_;     // its links that can fill

@@ -15,28 +15,33 @@ bool is_used(const UsedNodes& used, std::uint32_t adapter) {
 
 }  // namespace
 
+Result<void> check_adapter(const UsedNodes& used, std::uint32_t node, std::uint32_t adapter, const char* option,
+                           const char* example) {
+  if (used.nodes < 2)
+    return fail(ErrorKind::usage, "nothing of a job on one node goes over an adapter", option,
+                "a slow NVLink is --slow-link");
+  if (node >= used.nodes || adapter >= used.network.nics)
+    return fail(ErrorKind::usage,
+                fmt::format("there is no adapter {}.{}: nodes 0 to {} have adapters 0 to {}", node, adapter,
+                            used.nodes - 1, used.network.nics - 1),
+                option, example);
+  if (!is_used(used, adapter) && used.network.nics > used.node_gpus)
+    return fail(ErrorKind::usage,
+                fmt::format("adapter {} is not the first of a GPU of the job: {} GPUs a node have several of {}",
+                            adapter, used.gpus, used.network.nics),
+                option, "name the first: a GPU is as slow with any of its own");
+  if (!is_used(used, adapter))
+    return fail(ErrorKind::usage,
+                fmt::format("no GPU of the job uses adapter {}: {} GPUs a node keep to the nearest of {}", adapter,
+                            used.gpus, used.network.nics),
+                option);
+  return {};
+}
+
 Result<void> check_slow_links(const UsedNodes& used, std::span<const SlowAdapter> adapters,
                               std::span<const SlowLink> links) {
-  for (const SlowAdapter& slow : adapters) {
-    if (used.nodes < 2)
-      return fail(ErrorKind::usage, "nothing of a job on one node goes over an adapter", "--slow-adapter",
-                  "a slow NVLink is --slow-link");
-    if (slow.node >= used.nodes || slow.adapter >= used.network.nics)
-      return fail(ErrorKind::usage,
-                  fmt::format("there is no adapter {}.{}: nodes 0 to {} have adapters 0 to {}", slow.node, slow.adapter,
-                              used.nodes - 1, used.network.nics - 1),
-                  "--slow-adapter", "as in 1.3=5.8: node 1, adapter 3");
-    if (!is_used(used, slow.adapter) && used.network.nics > used.node_gpus)
-      return fail(ErrorKind::usage,
-                  fmt::format("adapter {} is not the first of a GPU of the job: {} GPUs a node have several of {}",
-                              slow.adapter, used.gpus, used.network.nics),
-                  "--slow-adapter", "name the first: a GPU is as slow with any of its own");
-    if (!is_used(used, slow.adapter))
-      return fail(ErrorKind::usage,
-                  fmt::format("no GPU of the job uses adapter {}: {} GPUs a node keep to the nearest of {}",
-                              slow.adapter, used.gpus, used.network.nics),
-                  "--slow-adapter");
-  }
+  for (const SlowAdapter& slow : adapters)
+    FORESHARD_TRY(check_adapter(used, slow.node, slow.adapter, "--slow-adapter", "as in 1.3=5.8: node 1, adapter 3"));
   for (const SlowLink& slow : links) FORESHARD_TRY(check_rank(slow.rank, used.gpus * used.nodes, "--slow-link"));
   return {};
 }

@@ -24,6 +24,10 @@ struct UsedNodes {
 [[nodiscard]] Result<void> check_slow_links(const UsedNodes& used, std::span<const SlowAdapter> adapters,
                                             std::span<const SlowLink> links);
 
+/// Error (usage), of one adapter as above. `option`: what names it; `example`: what to give it.
+[[nodiscard]] Result<void> check_adapter(const UsedNodes& used, std::uint32_t node, std::uint32_t adapter,
+                                         const char* option, const char* example);
+
 /// Error (usage): a rank beyond the last. `option`: what names it.
 [[nodiscard]] Result<void> check_rank(std::uint32_t rank, std::uint32_t ranks, const char* option);
 

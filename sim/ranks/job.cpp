@@ -137,7 +137,7 @@ class JobSimulation {
     const auto ranks = static_cast<std::uint32_t>(request_.ranks.size());
     std::vector<JobOnNetwork> jobs{{request_.programs[0]->communicators, std::min(ranks, request_.own_ranks)}};
     if (beside()) jobs.push_back({communicators_beside(), ranks - request_.own_ranks});
-    network_.emplace(machine, *request_.fabric.collectives, jobs, request_.fabric.node_ranks);
+    network_.emplace(machine, *request_.fabric.collectives, jobs, request_.fabric.node_ranks, request_.fabric.flap);
     job_.paced = network_->meets();
     job_.jobs_meet = network_->jobs_meet();
     if (!job_.paced) network_.reset();
@@ -154,17 +154,20 @@ class JobSimulation {
   void run_in_order() {
     FirstOf order(ranks_.size());
     for (std::uint32_t i = 0; i < ranks_.size(); ++i) order.set(i, ranks_[i].next());
+    links_change_at_ = network_->next_change({});
     for (;;) {
       const Nanoseconds now = order.time();
-      if (rates_change_at_ && now > *rates_change_at_) {
-        change_rates();
+      const Nanoseconds change = next_change(now);
+      if (now > change) {
+        change_rates(change);
       } else {
         if (now == kNever) return;
         const auto first = static_cast<std::uint32_t>(order.first());
         const std::size_t steps = ranks_[first].step_ends().size();
         order.set(first, kNever);
         const Nanoseconds behind_now{now.count + 1};
-        ranks_[first].run_before(rates_change_at_ ? behind_now : std::max(order.time(), behind_now));
+        const Nanoseconds until = rates_change_at_ ? behind_now : std::max(order.time(), behind_now);
+        ranks_[first].run_before(change == kNever ? until : std::min(until, Nanoseconds{change.count + 1}));
         touched_.push_back(first);
         take_meetings(first);
         if (ranks_[first].step_ends().size() != steps && seen_enough()) return;
@@ -174,12 +177,19 @@ class JobSimulation {
     }
   }
 
+  /// When rates change next. A link that changes is nothing to a job in which nothing happens any more.
+  [[nodiscard]] Nanoseconds next_change(Nanoseconds now) const {
+    const Nanoseconds link = now == kNever && moving_ == 0 ? kNever : links_change_at_;
+    return std::min(link, rates_change_at_.value_or(kNever));
+  }
+
   void begin_flows(std::uint32_t index, std::uint32_t rank, const Meeting& meeting, Nanoseconds at) {
     const RankClasses::Group& group = job_.classes.groups[index];
     for (const std::uint32_t one : group.classes) touched_.push_back(one);
     const std::uint32_t place = table_of(rank).op(meeting.op).communicator_place;
     for (const std::uint32_t first : members_[index]) {
       if (!network_->begin(group.communicator, first, request_at(rank, group.communicator, place))) return;
+      if (!rounds_[index].moving) ++moving_;
       rounds_[index].moving = place;
       rates_change_at_ = at;
     }
@@ -191,14 +201,18 @@ class JobSimulation {
     if (!rounds_[index].moving) return;
     for (const std::uint32_t first : members_[index]) network_->end(group.communicator, first);
     rounds_[index].moving.reset();
+    --moving_;
     rounds_[index].time = {};
     rates_change_at_ = at;
   }
 
-  /// Of all groups that move, behind all that happens at an instant at which one began or ended.
-  void change_rates() {
-    const Nanoseconds at = *rates_change_at_;
+  /// Of all groups that move, behind all that happens at an instant at which one began or ended, or a link changed.
+  void change_rates(Nanoseconds at) {
     rates_change_at_.reset();
+    if (at == links_change_at_) {
+      network_->change(at);
+      links_change_at_ = network_->next_change(at);
+    }
     network_->settle();
     for (std::uint32_t index = 0; index < rounds_.size(); ++index) {
       Round& round = rounds_[index];
@@ -213,7 +227,8 @@ class JobSimulation {
 
   void set_pace(std::uint32_t rank, std::uint32_t communicator, std::uint32_t place, Nanoseconds time, Nanoseconds at) {
     const std::int64_t priced = network_->priced(request_at(rank, communicator, place)).count;
-    const std::int64_t pace = (priced * kFullRate + time.count / 2) / std::max<std::int64_t>(1, time.count);
+    const std::int64_t whole = std::max<std::int64_t>(1, time.count);
+    const std::int64_t pace = time == kNever ? 0 : std::max<std::int64_t>(1, (priced * kFullRate + whole / 2) / whole);
     ranks_[rank].engine().set_pace({communicator}, pace, at);
     if (keep_[rank]) job_.ranks[rank].meetings[communicator].back().paces.push_back({at, pace});
     touched_.push_back(rank);
@@ -499,7 +514,9 @@ class JobSimulation {
   std::vector<std::optional<Meeting>> told_;  // scratch of run_all: by rank that ran its one meeting, if it is one
   std::optional<JobNetwork> network_;         // where groups meet
   std::vector<std::vector<std::uint32_t>> members_;  // by group of classes: the lowest ranks of its groups
-  std::optional<Nanoseconds> rates_change_at_;
+  std::optional<Nanoseconds> rates_change_at_;       // collectives began or ended then
+  Nanoseconds links_change_at_ = kNever;
+  std::size_t moving_ = 0;              // groups of classes that share links
   std::vector<std::uint32_t> touched_;  // ranks whose next instant may have changed
 };
 

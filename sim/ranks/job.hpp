@@ -5,8 +5,9 @@
 // one (rank_classes.hpp). One class alone gives what SimDevice gives, to the nanosecond.
 //
 // Where groups can meet on a link behind the adapters (job_network.hpp), a collective that begins or ends changes the
-// rates of others from that instant on: ranks then go on in order of time, none beyond the next instant of another one,
-// and the rates change once all that happens at an instant has happened, so that no order within it decides.
+// rates of others from that instant on, and so does a link that flaps: ranks then go on in order of time, none beyond
+// the next instant of another one or of the link, and the rates change once all that happens at an instant has
+// happened, so that no order within it decides. A job with a link that flaps has no steps that repeat.
 //
 // How else: each rank runs until a collective has something to tell; once all its ranks are there, they run on. Where
 // two communicators make every rank wait for another one, the rank whose next instant is the first goes on: nobody can
@@ -15,20 +16,23 @@
 // Deterministic; does not depend on the order in which ranks run.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "sim/machine/profile.hpp"
+#include "sim/network/flapping_link.hpp"
 #include "sim/ranks/rank.hpp"
 #include "sim/ranks/rank_classes.hpp"
 
 namespace foreshard::sim {
 
-/// Where a job's groups can meet on the links behind its adapters.
+/// Where a job's groups can meet on the links behind its adapters, and what these carry when.
 struct JobFabric {
   const CollectiveCost* collectives = nullptr;  ///< the prices of `programs`, at any rate; outlives the call
   std::uint32_t node_ranks = 0;                 ///< ranks of a node
+  std::optional<Flap> flap = {};                ///< a link that is not always what it is
 };
 
 struct JobRequest {
@@ -94,6 +98,12 @@ struct Job {
   bool paced = false;      ///< groups met on links: MeetingTimes::paces say how
   bool jobs_meet = false;  ///< on some of those links groups of both jobs
 
+  /// Of all ranks, the one that ends the step last.
+  [[nodiscard]] Nanoseconds last_end(std::size_t step) const {
+    Nanoseconds out;
+    for (const JobRank& rank : ranks) out = std::max(out, rank.step_ends[step]);
+    return out;
+  }
   [[nodiscard]] const JobRank& of(std::uint32_t rank) const { return ranks[classes.of_rank[rank]]; }
 };
 

@@ -36,14 +36,21 @@ CollectiveRequest placed(const CommunicatorOptions& options, std::uint32_t first
 }  // namespace
 
 JobNetwork::JobNetwork(const MachineProfile& machine, const CollectiveCost& collectives,
-                       const std::vector<JobOnNetwork>& jobs, std::uint32_t node_ranks)
-    : machine_(machine), collectives_(collectives), ranks_(0), node_ranks_(node_ranks), own_ranks_(jobs[0].ranks) {
+                       const std::vector<JobOnNetwork>& jobs, std::uint32_t node_ranks, const std::optional<Flap>& flap)
+    : machine_(machine),
+      collectives_(collectives),
+      ranks_(0),
+      node_ranks_(node_ranks),
+      own_ranks_(jobs[0].ranks),
+      flap_(flap) {
   const Network& network = machine.network;
   for (const JobOnNetwork& job : jobs) ranks_ += job.ranks;
-  if (ranks_ <= node_ranks || (network.leaf_nodes == 0 && network.group_nodes == 0)) return;
+  if (ranks_ <= node_ranks || (network.leaf_nodes == 0 && network.group_nodes == 0 && !flap_)) return;
   std::vector<bool> adapters;
   const std::uint32_t nodes = (ranks_ + node_ranks - 1) / node_ranks;
-  for (const Fabric& fabric : fabrics_of(machine, nodes, node_ranks))
+  const std::vector<Fabric> fabrics = fabrics_of(machine, nodes, node_ranks);
+  find_flapping(fabrics);
+  for (const Fabric& fabric : fabrics)
     for (const Link& link : fabric.links()) {
       capacity_.push_back(link.capacity);
       adapters.push_back(link.kind == Link::Kind::adapter_out || link.kind == Link::Kind::adapter_in);
@@ -58,7 +65,33 @@ JobNetwork::JobNetwork(const MachineProfile& machine, const CollectiveCost& coll
   keep_links_that_fill(adapters);
   if (!meets_) return;
   rates_.emplace(capacity_);
+  change({});
   share_links();
+}
+
+void JobNetwork::find_flapping(const std::vector<Fabric>& fabrics) {
+  if (!flap_) return;
+  const FlappingLink& link = flap_->link;
+  for (std::uint32_t rail = 0; rail < fabrics.size(); ++rail) {
+    const Fabric& fabric = fabrics[rail];
+    const auto first = rail * static_cast<std::uint32_t>(fabric.links().size());
+    if (link.kind == FlappingLink::Kind::uplinks)
+      flapping_.insert(flapping_.end(),
+                       {first + fabric.leaf_uplink(link.place), first + fabric.leaf_uplink(link.place) + 1});
+    else if (adapter_of(machine_.network, machine_.links.gpus, rail) == link.adapter)
+      flapping_.insert(flapping_.end(),
+                       {first + fabric.adapter_out(link.place), first + fabric.adapter_in(link.place)});
+  }
+}
+
+bool JobNetwork::flaps(std::uint32_t link) const {
+  return std::find(flapping_.begin(), flapping_.end(), link) != flapping_.end();
+}
+
+void JobNetwork::change(Nanoseconds at) {
+  if (!flap_) return;
+  const double left = flap_->is_down(at) ? flap_->link.left : 1;
+  for (const std::uint32_t link : flapping_) rates_->set_capacity(link, left * capacity_[link]);
 }
 
 void JobNetwork::add_groups(std::uint32_t communicator, const CommunicatorOptions& options, std::uint32_t begin,
@@ -91,7 +124,7 @@ void JobNetwork::add_groups(std::uint32_t communicator, const CommunicatorOption
   }
 }
 
-/// Links that carry all that every group of the job asks for at once hold nobody.
+/// Links that carry all that every group of the job asks for at once, at all times, hold nobody.
 void JobNetwork::keep_links_that_fill(const std::vector<bool>& adapters) {
   std::vector<double> asked(capacity_.size());
   std::vector<std::uint32_t> groups(capacity_.size());
@@ -110,8 +143,9 @@ void JobNetwork::keep_links_that_fill(const std::vector<bool>& adapters) {
         if (first < own_ranks_) ++own[link];
       }
     }
-  const auto fills = [&](std::uint32_t link) { return asked[link] > capacity_[link] * kRounding; };
+  const auto fills = [&](std::uint32_t link) { return asked[link] > capacity_[link] * kRounding || flaps(link); };
   for (std::uint32_t link = 0; link < capacity_.size(); ++link) {
+    meets_ |= flaps(link) && groups[link] > 0;
     if (adapters[link] || groups[link] < 2 || !fills(link)) continue;
     meets_ = true;
     jobs_meet_ |= own[link] > 0 && own[link] < groups[link];
@@ -123,9 +157,10 @@ void JobNetwork::keep_links_that_fill(const std::vector<bool>& adapters) {
 }
 
 void JobNetwork::share_links() {
-  std::map<double, std::uint32_t> capacities;
-  for (const double one : capacity_)
-    shared_.links.push_back(capacities.try_emplace(one, static_cast<std::uint32_t>(capacities.size())).first->second);
+  std::map<std::pair<double, bool>, std::uint32_t> kinds;
+  for (std::uint32_t link = 0; link < capacity_.size(); ++link)
+    shared_.links.push_back(
+        kinds.try_emplace({capacity_[link], flaps(link)}, static_cast<std::uint32_t>(kinds.size())).first->second);
   std::map<std::pair<std::size_t, double>, std::uint32_t> known;
   for (std::uint32_t c = 0; c < groups_.size(); ++c)
     for (const auto& [first, group] : groups_[c]) {
@@ -220,6 +255,7 @@ Nanoseconds JobNetwork::time(std::uint32_t communicator, std::uint32_t first) {
   Curve& curve = *group.curve;
   const std::int64_t now = rates_->rate(*group.flow);
   const double rate = static_cast<double>(now) / static_cast<double>(FlowRates::kWholeRate);
+  if (now == 0) return kNever;
   if (rate >= curve.most / kRounding) return curve.at_most;
   const auto [at, is_new] = curve.times.try_emplace(now);
   if (is_new) at->second = price(curve, rate);

@@ -7,8 +7,12 @@
 // what it is priced at as the slowest of them. A flow asks for no more than the least rate that brings it within 1 % of
 // its price alone: one that waits for latencies leaves the links to others.
 //
-// Only jobs have one in which two groups can meet on a link that is not an adapter and that cannot carry all that they
-// may ask for (meets()). Of others the price says it all, and what meets on one GPU's adapters its engine knows.
+// A link may flap (sim/network/flapping_link.hpp): it then carries what is left of it, and a collective over one that
+// carries nothing stands until it does again.
+//
+// Only jobs have one of which a group uses a link that flaps, or in which two groups can meet on a link that is not an
+// adapter and that cannot carry all that they may ask for (meets()). Of others the price says it all, and what meets on
+// one GPU's adapters its engine knows.
 //
 // Not modelled: what a group leaves the network while its own GPUs hold it up.
 //
@@ -21,7 +25,9 @@
 #include <vector>
 
 #include "sim/collectives/collective_cost.hpp"
+#include "sim/engine/engine.hpp"
 #include "sim/engine/strided_groups.hpp"
+#include "sim/network/flapping_link.hpp"
 #include "sim/network/flow_rates.hpp"
 #include "sim/ranks/rank_classes.hpp"
 
@@ -36,9 +42,10 @@ struct JobOnNetwork {
 class JobNetwork {
  public:
   /// `machine` and `collectives` must outlive it. `jobs`: one, or two of which the second has the nodes behind the
-  /// first's; ranks are counted through, communicators in each from 0. `node_ranks`: ranks of a node.
+  /// first's; ranks are counted through, communicators in each from 0. `node_ranks`: ranks of a node. It begins at
+  /// time 0.
   JobNetwork(const MachineProfile& machine, const CollectiveCost& collectives, const std::vector<JobOnNetwork>& jobs,
-             std::uint32_t node_ranks);
+             std::uint32_t node_ranks, const std::optional<Flap>& flap = {});
 
   [[nodiscard]] bool meets() const { return meets_; }
   /// On one of those links groups of two jobs.
@@ -52,11 +59,15 @@ class JobNetwork {
   /// does not leave a node.
   bool begin(std::uint32_t communicator, std::uint32_t first, const CollectiveRequest& request);
   void end(std::uint32_t communicator, std::uint32_t first);
-  /// Behind all begins and ends of an instant: the rates that follow.
+  /// The first instant behind `at` at which a link carries more or less than before; kNever: none does.
+  [[nodiscard]] Nanoseconds next_change(Nanoseconds at) const { return flap_ ? flap_->next_change(at) : kNever; }
+  /// Links carry what they do from `at` on.
+  void change(Nanoseconds at);
+  /// Behind all begins, ends and changes of an instant: the rates that follow.
   void settle() { rates_->settle(); }
   /// What the program took `request` to take.
   [[nodiscard]] Nanoseconds priced(const CollectiveRequest& request);
-  /// What the group's collective takes from begin to end at its present rate.
+  /// What the group's collective takes from begin to end at its present rate; kNever: a link of it carries nothing.
   [[nodiscard]] Nanoseconds time(std::uint32_t communicator, std::uint32_t first);
 
  private:
@@ -81,6 +92,8 @@ class JobNetwork {
   void add_groups(std::uint32_t communicator, const CommunicatorOptions& options, std::uint32_t begin,
                   std::uint32_t end);
   void keep_links_that_fill(const std::vector<bool>& adapters);
+  void find_flapping(const std::vector<Fabric>& fabrics);
+  [[nodiscard]] bool flaps(std::uint32_t link) const;
   void share_links();
   Curve& curve_of(const OneGroup& group, std::uint32_t first, const CollectiveRequest& request);
   [[nodiscard]] double rate_alone(const OneGroup& group, NodePattern pattern) const;
@@ -92,7 +105,9 @@ class JobNetwork {
   std::uint32_t node_ranks_;
   std::uint32_t own_ranks_ = 0;                            // of the first job
   std::vector<std::map<std::uint32_t, OneGroup>> groups_;  // by communicator, by lowest rank
-  std::vector<double> capacity_;
+  std::vector<double> capacity_;                           // of links that do not flap
+  std::optional<Flap> flap_;
+  std::vector<std::uint32_t> flapping_;  // its links
   std::map<std::vector<double>, std::uint32_t> kinds_;
   std::map<std::pair<std::uint32_t, CollectiveRequest>, Curve> curves_;  // by kind, request without its place
   std::map<CollectiveRequest, Nanoseconds> priced_;

@@ -43,7 +43,7 @@ struct SharedLinks {
     std::uint32_t kind = 0;
     std::vector<Use> uses;
   };
-  std::vector<std::uint32_t> links;  ///< the capacity of each
+  std::vector<std::uint32_t> links;  ///< the capacity of each, at all times
   std::vector<Group> groups;
 };
 

@@ -19,17 +19,11 @@ std::vector<RankTraits> drawn(const std::vector<RankTraits>& ranks, const Trials
   return out;
 }
 
-Nanoseconds last_end(const Job& job, std::size_t step) {
-  Nanoseconds out;
-  for (const JobRank& rank : job.ranks) out = std::max(out, rank.step_ends[step]);
-  return out;
-}
-
 Trial trial_of(const Job& job, const TrialSteps& steps) {
   FORESHARD_CHECK(job.stuck.empty(), "a trial in which every rank lives ends");
   const auto count = static_cast<std::int64_t>(steps.end - steps.begin);
   Trial out;
-  out.step = {(last_end(job, steps.end) - last_end(job, steps.begin)).count / count};
+  out.step = {(job.last_end(steps.end) - job.last_end(steps.begin)).count / count};
   std::int64_t waiting = 0;
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
     const JobRank& rank = job.ranks[i];

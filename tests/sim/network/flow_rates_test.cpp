@@ -58,9 +58,9 @@ void equal_to_the_full_solution(const std::vector<double>& capacity, const FlowR
 
 }  // namespace
 
-TEST_CASE("flows that come and go have the rates of the full solution, to the bit those of any other history") {
+TEST_CASE("flows and capacities that change have the rates of the full solution, to the bit those of any history") {
   CHECK(rc::check([] {
-    const std::vector<double> capacity = random_capacities();
+    std::vector<double> capacity = random_capacities();
     FlowRates rates(capacity);
     std::map<FlowId, Coming> present;
     for (int step = *rc::gen::inRange(1, 24); step > 0; --step) {
@@ -76,6 +76,11 @@ TEST_CASE("flows that come and go have the rates of the full solution, to the bi
           before.erase(gone->first);
           present.erase(gone);
         }
+      }
+      for (int changes = *rc::gen::inRange(0, 3); changes > 0; --changes) {
+        const auto link = *rc::gen::inRange<std::uint32_t>(0, static_cast<std::uint32_t>(capacity.size()));
+        capacity[link] = *rc::gen::inRange(0, 9) / 4.0;  // or nothing
+        rates.set_capacity(link, capacity[link]);
       }
       rates.settle();
       RC_ASSERT(rates.size() == present.size());
@@ -120,6 +125,20 @@ TEST_CASE("a link that is asked for next to nothing holds nobody") {
   rates.add(Shares{{0, 1024}, {1, 1}}, 2);  // could fill link 0, but for link 1
   const FlowId small = rates.add(Shares{{0, std::ldexp(1.0, -30)}}, 1);
   CHECK(rate(rates, small) == 1);
+}
+
+TEST_CASE("a link that carries nothing stops its flows and leaves other links to others") {
+  FlowRates rates(std::vector<double>{1, 1});
+  const FlowId over_both = rates.add(Shares{{0, 1}, {1, 1}}, 1), other = rates.add(Shares{{1, 1}}, 1);
+  CHECK(rate(rates, over_both) == 0.5);
+  rates.set_capacity(0, 0);
+  rates.settle();
+  CHECK(rates.rate(over_both) == 0);
+  CHECK(rate(rates, other) == 1);
+  rates.set_capacity(0, 1);
+  rates.settle();
+  CHECK(rate(rates, over_both) == 0.5);
+  CHECK(rate(rates, other) == 0.5);
 }
 
 TEST_CASE("a flow looks only at what hangs together with it through links that can fill") {
