@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "sim/network/background_load.hpp"
+
 namespace foreshard::cli {
 namespace {
 
@@ -65,10 +67,20 @@ void LinkOptions::add_to(OptionSet& set) {
       .type_name("NODE.ADAPTER=FACTOR");
   set.add_option("--slow-link", slow_link_, "a rank whose NVLink moves bytes FACTOR times as slowly; may be repeated")
       .type_name("RANK=FACTOR");
+  set.add_option(
+         "--background-load", background_,
+         "what traffic of others takes of every link of a kind, and leaves the job so much less: adapters (a "
+         "share or a rate of each), uplinks (between switches, a share), or all, as in adapters=5GB/s,uplinks=30%")
+      .type_name("LINKS=SHARE,…");
 }
 
-Result<UnlikeLinks> LinkOptions::read() const {
+Result<UnlikeLinks> LinkOptions::read(const sim::Network& network) const {
   UnlikeLinks out;
+  if (!background_.empty()) {
+    const auto load = sim::parse_background_load(background_, network);
+    FORESHARD_TRY(load);
+    out.background = *load;
+  }
   for (const std::string& text : slow_adapter_) {
     auto slow = parse_adapter(text);
     FORESHARD_TRY(slow);

@@ -13,22 +13,26 @@
 
 namespace foreshard::cli {
 
-/// In the order given; whether the job has them, check_slow_links() (sim/network/slow_links.hpp) says.
+/// In the order given; whether the job has them, check_slow_links() (sim/network/slow_links.hpp) and
+/// check_background_load() say.
 struct UnlikeLinks {
   std::vector<sim::SlowAdapter> slow_adapters;
   std::vector<sim::SlowLink> slow_links;
+  sim::BackgroundLoad background;
 };
 
 class LinkOptions {
  public:
-  /// Adds --slow-adapter and --slow-link. `this` must outlive the parsing.
+  /// Adds --slow-adapter, --slow-link and --background-load. `this` must outlive the parsing.
   void add_to(OptionSet& set);
-  /// Errors (usage): what is no adapter, rank or factor from 1 to 100, and one that is given twice.
-  [[nodiscard]] Result<UnlikeLinks> read() const;
+  /// Of a machine with this network. Errors (usage): what is no adapter, rank, factor from 1 to 100 or load, and one
+  /// that is given twice.
+  [[nodiscard]] Result<UnlikeLinks> read(const sim::Network& network) const;
 
  private:
   std::vector<std::string> slow_adapter_;
   std::vector<std::string> slow_link_;
+  std::string background_;
 };
 
 /// "RANK=VALUE".

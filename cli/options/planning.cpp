@@ -33,13 +33,15 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
 Result<sim::Prediction> predict_planned(const Planned& planned, const std::string& name, sim::Differences differences,
                                         std::optional<sim::TrialsRequest> trials,
                                         std::optional<std::uint32_t> kept_ranks,
-                                        std::optional<sim::BesideRequest> beside) {
+                                        std::optional<sim::BesideRequest> beside,
+                                        std::optional<sim::FlappingRequest> flapping) {
   sim::PredictRequest request{planned.settings, planned.memory_limit};
   request.differences = std::move(differences);
   request.threads = sim::hardware_threads();
   request.trials = std::move(trials);
   request.kept_ranks = kept_ranks;
   request.beside = std::move(beside);
+  request.flapping = std::move(flapping);
   auto p = sim::predict(*planned.workload, planned.machine, request);
   if (!p) return p;
   if (!name.empty()) p->run.info.name = name;

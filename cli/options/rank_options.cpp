@@ -98,6 +98,13 @@ Result<sim::Jitter> recorded(const SourceOptions& from, const Planned& planned, 
   return found->jitter;
 }
 
+/// A bar for trials.
+std::function<void(std::size_t)> progress_of(std::uint32_t count, Console& console) {
+  return [progress = std::make_shared<Progress>(console, "simulating trials"), count](std::size_t done) {
+    progress->at(done, count);
+  };
+}
+
 }  // namespace
 
 void RankOptions::add_to(OptionSet& set) {
@@ -107,6 +114,7 @@ void RankOptions::add_to(OptionSet& set) {
   set.add_option("--slow-host", slow_host_, "a rank whose host takes FACTOR times as long; may be repeated")
       .type_name("RANK=FACTOR");
   links_.add_to(set);
+  flapping_.add_to(set);
   set.add_option("--rank-source", source_,
                  "a rank that runs another recording of the same training (its own trace); may be repeated")
       .type_name("RANK=RUN");
@@ -122,8 +130,11 @@ void RankOptions::add_to(OptionSet& set) {
          "kernels=lognormal:2%,host=lognormal:10%,gpus=normal:1%; or recorded: what the source's steps and ranks "
          "show")
       .type_name("SPREADS|recorded");
-  set.add_option("--trials", trials_, "how often a job with jitter is simulated; default 100").type_name("N");
-  set.add_option("--seed", seed_, "of jitter: equal seeds give equal times; default 0").type_name("N");
+  set.add_option("--trials", trials_,
+                 "how often a job with jitter, or with a link that flaps, is simulated; default 100")
+      .type_name("N");
+  set.add_option("--seed", seed_, "of jitter, and of when a link flaps: equal seeds give equal times; default 0")
+      .type_name("N");
   set.add_option(
          "--ranks", kept_,
          "of ranks that differ: whose timelines the run keeps, for explain, view and fit: all, or of K groups of equal "
@@ -198,18 +209,47 @@ Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Plan
   }
   sim::Differences out;
   for (const auto& [rank, difference] : by_rank) out.ranks.push_back(difference);
-  auto links = links_.read();
+  auto links = links_.read(planned.machine.network);
   FORESHARD_TRY(links);
   out.slow_adapters = std::move(links->slow_adapters);
   out.slow_links = std::move(links->slow_links);
+  out.background = links->background;
+  return out;
+}
+
+Result<std::uint32_t> RankOptions::trials_or(std::uint32_t default_trials) const {
+  const std::uint32_t out = trials_.value_or(default_trials);
+  if (out > 0 && out <= sim::kMaxTrials) return out;
+  return fail(ErrorKind::usage, fmt::format("--trials {} is not from 1 to {}", out, sim::kMaxTrials), {},
+              out > 0   ? "their median is known within a per cent from some hundred on"
+              : jitter_ ? "leave --jitter out for the step without chance, or --trials for 100 of them"
+                        : "leave it out for 100 of them");
+}
+
+Result<std::optional<sim::FlappingRequest>> RankOptions::flapping(const Planned& planned,
+                                                                  const sim::Differences& differences,
+                                                                  Console& console) const {
+  auto out = flapping_.read(planned, differences);
+  FORESHARD_TRY(out);
+  if (!*out) return std::nullopt;
+  if (jitter_)
+    return fail(ErrorKind::usage, "chance and a link that flaps are not simulated at once", "--jitter",
+                "leave one of the two out");
+  const auto trials = trials_or((*out)->trials);
+  FORESHARD_TRY(trials);
+  (*out)->trials = *trials;
+  (*out)->seed = seed_.value_or(0);
+  (*out)->threads = sim::hardware_threads();
+  (*out)->progress = progress_of(*trials, console);
   return out;
 }
 
 Result<std::optional<sim::TrialsRequest>> RankOptions::trials(const SourceOptions& from, const Planned& planned,
                                                               Console& console) const {
   if (!jitter_) {
-    if (trials_ || seed_)
-      return fail(ErrorKind::usage, fmt::format("{} is of --jitter", trials_ ? "--trials" : "--seed"), {},
+    if ((trials_ || seed_) && !flapping_.given())
+      return fail(ErrorKind::usage,
+                  fmt::format("{} is of --jitter, or of a link that flaps", trials_ ? "--trials" : "--seed"), {},
                   "as in --jitter kernels=lognormal:2%,gpus=normal:1%");
     return std::nullopt;
   }
@@ -222,14 +262,11 @@ Result<std::optional<sim::TrialsRequest>> RankOptions::trials(const SourceOption
   FORESHARD_TRY(jitter);
   out.jitter = *jitter;
   out.seed = seed_.value_or(out.seed);
-  out.trials = trials_.value_or(out.trials);
-  if (out.trials == 0 || out.trials > sim::kMaxTrials)
-    return fail(ErrorKind::usage, fmt::format("--trials {} is not from 1 to {}", out.trials, sim::kMaxTrials), {},
-                out.trials == 0 ? "leave --jitter out for the step without chance, or --trials for 100 of them"
-                                : "their median is known within a per cent from some hundred on");
+  const auto trials = trials_or(out.trials);
+  FORESHARD_TRY(trials);
+  out.trials = *trials;
   out.threads = sim::hardware_threads();
-  out.progress = [progress = std::make_shared<Progress>(console, "simulating trials"),
-                  count = out.trials](std::size_t done) { progress->at(done, count); };
+  out.progress = progress_of(*trials, console);
   return out;
 }
 

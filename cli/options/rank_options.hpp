@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/options/flapping_option.hpp"
 #include "cli/options/link_options.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/planning.hpp"
@@ -30,15 +31,24 @@ class RankOptions {
   [[nodiscard]] Result<std::optional<sim::TrialsRequest>> trials(const SourceOptions& from, const Planned& planned,
                                                                  Console& console) const;
 
+  /// What a link that flaps asks for; none: there is none. Refused beside --jitter. Trials as above.
+  [[nodiscard]] Result<std::optional<sim::FlappingRequest>> flapping(const Planned& planned,
+                                                                     const sim::Differences& differences,
+                                                                     Console& console) const;
+
   /// How many ranks' timelines the run keeps, as PredictRequest::kept_ranks; none: not said. Refused where the run has
   /// none to keep: nothing but chance tells ranks apart, or one dies. A note where all ranks are alike.
   [[nodiscard]] Result<std::optional<std::uint32_t>> kept(const Planned& planned, const sim::Differences& differences,
                                                           Console& console) const;
 
  private:
+  /// Of `default_trials` where --trials does not say.
+  [[nodiscard]] Result<std::uint32_t> trials_or(std::uint32_t default_trials) const;
+
   std::vector<std::string> slow_gpu_;
   std::vector<std::string> slow_host_;
   LinkOptions links_;
+  FlappingOption flapping_;
   std::vector<std::string> source_;
   std::vector<std::string> dead_;
   std::optional<std::string> jitter_;

@@ -31,7 +31,8 @@ std::string fingerprint(const FingerprintParts& parts) {
 Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differences& differences,
                                      const std::optional<sim::TrialsRequest>& trials,
                                      std::optional<std::uint32_t> kept_ranks,
-                                     const std::optional<sim::BesideRequest>& beside) {
+                                     const std::optional<sim::BesideRequest>& beside,
+                                     const std::optional<sim::FlappingRequest>& flapping) {
   std::string question = planned.memory_limit ? "memory limit " + std::to_string(*planned.memory_limit) : "";
   for (const sim::RankDifference& rank : differences.ranks)
     question += fmt::format(" rank {} kernels {} host {} program {}", rank.rank, rank.kernels, rank.host,
@@ -42,6 +43,8 @@ Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differen
     question += fmt::format(" adapter {}.{} {}", slow.node, slow.adapter, slow.slowdown);
   for (const sim::SlowLink& slow : differences.slow_links)
     question += fmt::format(" link {} {}", slow.rank, slow.slowdown);
+  if (const sim::BackgroundLoad& load = differences.background; load.any())
+    question += fmt::format(" background adapters {} uplinks {}", load.adapters, load.uplinks);
   if (kept_ranks) question += fmt::format(" keeps {} ranks", *kept_ranks);
   if (!planned.fabric.empty()) question += " fabric " + planned.fabric;
   question += topology_question(planned.topology);
@@ -50,6 +53,10 @@ Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differen
   if (beside)
     question += fmt::format(" beside {} nodes {} replicate {}", digest_of(traces::to_json(*beside->workload)),
                             beside->settings.nodes, beside->settings.replicate);
+  if (flapping)
+    question +=
+        fmt::format(" {} down {} of {} left {} seed {} trials {}", words(flapping->link), flapping->link.down.count,
+                    flapping->link.period.count, flapping->link.left, flapping->seed, flapping->trials);
   return machine_digest(planned.machine_name).map([&](const std::string& machine) {
     return fingerprint({digest_of(traces::to_json(*planned.workload)), planned.settings, machine, question});
   });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/reports/beside_report.hpp"
+#include "cli/reports/flapping_report.hpp"
 #include "cli/reports/hang_report.hpp"
 #include "cli/reports/plan_tables.hpp"
 #include "cli/reports/trial_report.hpp"
@@ -19,10 +20,13 @@
 #include "core/settings/settings_table.hpp"
 #include "sim/machine/address_space.hpp"
 #include "sim/machine/profile.hpp"
+#include "sim/network/background_load.hpp"
 #include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
 namespace {
+
+constexpr double kShownMs = 0.005;  ///< ms: less is 0.00
 
 /// Exposed communication of more than this share of the step says what most of it is.
 constexpr double kWorthNaming = 0.02;
@@ -181,13 +185,21 @@ std::string best_that_fits(const sim::Prediction& p, const sim::Remedies& remedi
                      best.largest ? fmt::format(" ({})", words_of(*best.largest)) : std::string());
 }
 
+std::string background_line(const sim::Prediction& p) {
+  const double longer = p.step_ms - p.step_alike_ms;
+  if (std::abs(longer) < kShownMs) return fmt::format("{}: the step is the same without it", words(p.background));
+  return fmt::format("{}: the step is {:.2f} ms ({:.1f} %) {} than the {:.2f} ms without it", words(p.background),
+                     std::abs(longer), std::abs(share_of(longer, p.step_alike_ms)), longer < 0 ? "shorter" : "longer",
+                     p.step_alike_ms);
+}
+
 }  // namespace
 
 std::string ranks_line(const sim::Prediction& p) {
-  constexpr double kShown = 0.005;  // ms: less is 0.00
+  if (std::all_of(p.ranks.begin(), p.ranks.end(), alike)) return background_line(p);
   const double longer = p.step_ms - p.step_alike_ms;
   const std::string change =
-      std::abs(longer) < kShown
+      std::abs(longer) < kShownMs
           ? std::string("do not change the step")
           : fmt::format("make the step {:.2f} ms ({:.1f} %) {}", std::abs(longer),
                         std::abs(share_of(longer, p.step_alike_ms)), longer < 0 ? "shorter" : "longer");
@@ -220,6 +232,7 @@ std::string rank_differences(const sim::Prediction& p) {
     parts.push_back(fmt::format("{}: {}", members_words(group, p.run.settings.world()), fmt::join(how, ", ")));
   }
   if (more > 0) parts.push_back(fmt::format("{} more", more));
+  if (p.background.any()) parts.push_back(words(p.background));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -278,6 +291,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
     lines.emplace_back("step time not known: the source has no times (no profiler trace of eager steps)");
   if (p.has_time && !rank_differences(p).empty()) lines.push_back(ranks_line(p));
   if (p.trials) lines.push_back(trials_line(*p.trials, p.step_ms));
+  if (p.flapping) lines.push_back(flapping_line(*p.flapping));
   if (p.beside) lines.push_back(beside_line(*p.beside, p.step_ms));
   if (basis.upgrade != nullptr)
     for (std::string& line : upgrade_lines(*basis.upgrade)) lines.push_back(std::move(line));

@@ -10,6 +10,7 @@
 
 #include "cli/reports/beside_report.hpp"
 #include "cli/reports/fingerprint.hpp"
+#include "cli/reports/flapping_report.hpp"
 #include "cli/reports/hang_report.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/plan_answer.hpp"
@@ -22,6 +23,7 @@
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
+#include "sim/network/background_load.hpp"
 #include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
@@ -88,6 +90,11 @@ Json steps_json(const std::vector<sim::PredictedStep>& steps) {
   return list;
 }
 
+Json background_json(const sim::BackgroundLoad& load) {
+  if (!load.any()) return nullptr;
+  return {{"adapters", load.adapters}, {"uplinks", load.uplinks}, {"words", sim::words(load)}};
+}
+
 /// Null where all ranks are alike; else as explain's, and how they differ.
 Json ranks_json(const sim::Prediction& p) {
   if (p.ranks.empty()) return nullptr;
@@ -105,6 +112,7 @@ Json ranks_json(const sim::Prediction& p) {
                       {"host_factor", group.traits.host},
                       {"link_slowdown", group.link_slowdown},
                       {"network_slowdown", group.network_slowdown},
+                      {"background_slowdown", group.background_slowdown},
                       {"program", group.traits.program}});
   }
   json["groups"] = std::move(groups);
@@ -217,6 +225,8 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
          {"first_use_registration_ms", ran.first_use.registration.us() / 1e3}});
   json["ranks"] = ranks_json(p);
   json["trials"] = p.trials ? trials_json(*p.trials) : Json(nullptr);
+  json["flapping"] = p.flapping ? flapping_json(*p.flapping) : Json(nullptr);
+  json["background_load"] = background_json(p.background);
   json["beside"] = p.beside ? beside_json(*p.beside, p.step_ms) : Json(nullptr);
   json["deadlock"] = p.deadlock ? Json(p.deadlock->text) : Json(nullptr);
   json["hang"] = p.hang ? hang_json(*p.hang) : Json(nullptr);

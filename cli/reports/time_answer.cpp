@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/beside_report.hpp"
+#include "cli/reports/flapping_report.hpp"
 #include "cli/reports/no_remedies.hpp"
 #include "cli/reports/run_summary.hpp"
 #include "core/explain_time/time_words.hpp"
@@ -72,6 +73,8 @@ std::vector<std::string> time_answer(const TimeReport& report) {
   if (std::string ranks = plan_text(report.run, "ranks", "sentence"); !ranks.empty()) lines.push_back(std::move(ranks));
   if (const Json beside = stored_beside(report.run); beside.is_object())
     lines.push_back(beside.value("sentence", std::string()));
+  if (const Json flapping = stored_flapping(report.run); flapping.is_object())
+    lines.push_back(flapping.value("sentence", std::string()));
   return lines;
 }
 

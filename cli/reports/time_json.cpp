@@ -4,6 +4,7 @@
 
 #include "cli/reports/as_it_is.hpp"
 #include "cli/reports/beside_report.hpp"
+#include "cli/reports/flapping_report.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/run_summary.hpp"
 #include "cli/reports/straggler_report.hpp"
@@ -155,6 +156,7 @@ Json time_json(const TimeReport& report) {
   json["headline"] = answer_text(report);
   if (const std::string ranks = plan_text(report.run, "ranks", "sentence"); !ranks.empty())
     json["ranks_that_differ"] = ranks;
+  if (Json flapping = stored_flapping(report.run); flapping.is_object()) json["flapping"] = std::move(flapping);
   if (Json beside = stored_beside(report.run); beside.is_object()) json["beside"] = std::move(beside);
   json["step"] = e.step;
   json["step_title"] = step_title(report.run, e.recording, e.step);

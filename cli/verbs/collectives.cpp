@@ -24,6 +24,7 @@
 #include "sim/calibrate/measurements.hpp"
 #include "sim/calibrate/nccl_size.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
+#include "sim/network/background_load.hpp"
 #include "sim/network/slow_links.hpp"
 #include "traces/files/text_file.hpp"
 
@@ -97,11 +98,19 @@ Result<sim::MachineProfile> read_machine_and_links(const CollectivesOptions& opt
     for (const std::string& doubt : topology.doubts) console.warn(doubt);
   }
   if (!options.fabric.empty()) FORESHARD_TRY(set_fabric(options.fabric, machine->network));
-  auto links = options.links.read();
+  auto links = options.links.read(machine->network);
   FORESHARD_TRY(links);
   machine->network.slow_adapters = std::move(links->slow_adapters);
   machine->links.slow_links = std::move(links->slow_links);
+  machine->network.background = links->background;
   return machine;
+}
+
+/// What is said of links is of links that the job uses.
+Result<void> check_links(const sim::MachineProfile& machine, std::uint32_t gpus, std::uint32_t nodes) {
+  const sim::UsedNodes used{machine.network, machine.links.gpus, gpus, nodes};
+  FORESHARD_TRY(sim::check_slow_links(used, machine.network.slow_adapters, machine.links.slow_links));
+  return sim::check_background_load(used, machine.network.background, machine.network.slow_adapters);
 }
 
 Result<void> check_fabric(const CollectivesOptions& options, std::uint32_t nodes) {
@@ -155,8 +164,7 @@ Result<int> hold_against_file(const CollectivesOptions& options, Console& consol
   }
   const auto nodes = static_cast<std::uint32_t>(ceil_div(ranks, per_node));
   FORESHARD_TRY(check_fabric(options, nodes));
-  FORESHARD_TRY(sim::check_slow_links({machine->network, machine->links.gpus, std::min(per_node, ranks), nodes},
-                                      machine->network.slow_adapters, machine->links.slow_links));
+  FORESHARD_TRY(check_links(*machine, std::min(per_node, ranks), nodes));
   const Against against = hold_against(options.against, *measured, *machine, options.messages);
   if (options.json) {
     Json json = json_result("collectives");
@@ -232,8 +240,7 @@ Result<Settings> mesh_of(const CollectivesOptions& options, const sim::MachinePr
   if (settings.world() < 2)
     return fail(ErrorKind::usage, "one GPU has nobody to send to", "--gpus", "give two GPUs or more");
   FORESHARD_TRY(check_fabric(options, settings.nodes));
-  FORESHARD_TRY(sim::check_slow_links({machine.network, machine.links.gpus, settings.gpus, settings.nodes},
-                                      machine.network.slow_adapters, machine.links.slow_links));
+  FORESHARD_TRY(check_links(machine, settings.gpus, settings.nodes));
   return settings;
 }
 

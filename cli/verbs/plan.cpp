@@ -117,11 +117,13 @@ Result<int> plan(PlanOptions& options, Console& console) {
   FORESHARD_TRY(kept);
   const auto beside = options.beside.read(options.source, *planned, *ranks, console);
   FORESHARD_TRY(beside);
+  const auto flapping = options.ranks.flapping(*planned, *ranks, console);
+  FORESHARD_TRY(flapping);
   const auto part = options.parts.wanted();
   FORESHARD_TRY(part);
   FORESHARD_TRY(split_trials(options, *part, *trials));
   if (*part) FORESHARD_TRY(may_write_part(options.parts.folder, **part, options.force));
-  const auto known = plan_fingerprint(*planned, *ranks, *trials, *kept, *beside);
+  const auto known = plan_fingerprint(*planned, *ranks, *trials, *kept, *beside, *flapping);
   FORESHARD_TRY(known);
   auto wanted = *trials;
   if (*part) wanted->part = **part;
@@ -130,10 +132,12 @@ Result<int> plan(PlanOptions& options, Console& console) {
     FORESHARD_TRY(joined);
     wanted->known = std::move(*joined);
   }
-  auto p = predict_planned(*planned, options.name, *ranks, wanted, *kept, *beside);
+  auto p = predict_planned(*planned, options.name, *ranks, wanted, *kept, *beside, *flapping);
   if (!p) return tl::unexpected(options.setting_options.with_file(p.error()));
   if (*beside && p->out_of_memory)
     console.note("--beside: a job that runs out of memory has no step that another one could lengthen");
+  if (*flapping && p->out_of_memory)
+    console.note("a job that runs out of memory has no step that a link which flaps could lengthen");
   if (*part) return keep_part(options, **part, *p, *known, console);
   keep_fingerprint(p->run, *known);
   std::optional<sim::Remedies> remedies;

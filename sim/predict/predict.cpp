@@ -229,6 +229,32 @@ Result<void> add_beside(const Workload& adapted, const PredictRequest& request, 
   return {};
 }
 
+/// The same job while one of its links flaps.
+Result<void> add_flapping(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
+                          const SimulationRequest& simulation_request, const AdaptedRanks& others,
+                          const Simulation& simulation, Prediction& p) {
+  if (!request.flapping || simulation.steady == 0) return {};
+  const FlappingRequest& flapping = *request.flapping;
+  FORESHARD_TRY(check_flapping_link(
+      {machine.network, machine.links.gpus, request.settings.gpus, request.settings.nodes}, flapping.link));
+  if (ends_job(flapping.link)) {
+    p.flapping.emplace();
+    p.flapping->link = flapping.link;
+    p.flapping->job_ends = true;
+    p.not_valid.push_back(
+        fmt::format("{} is down until NCCL's transport has given up: the job ends", words(flapping.link)));
+    p.warnings.push_back(p.not_valid.back());
+    p.valid = false;
+    return {};
+  }
+  const auto played = simulate_flapping(adapted, request.settings, machine, simulation_request, others.differences,
+                                        simulation, flapping);
+  FORESHARD_TRY(played);
+  const double anchor = p.host_bound ? 1 : p.host_scale.anchor;
+  p.flapping = flapping_times(flapping, *played, played->without.ms() * (anchor - 1));
+  return {};
+}
+
 /// The bound of a job whose ranks differ: what it adds to the job whose ranks are alike, and its own free host.
 void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, const Simulation& simulation,
                     HostBound& bound) {
@@ -351,6 +377,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   auto scale = request.host_scale ? Result<HostScale>(*request.host_scale) : find_host_scale(workload, machine);
   FORESHARD_TRY(scale);
   p.host_scale = *scale;
+  p.background = request.differences.background;
   p.keeps_up = keeps_up(*scale, request.differences.ranks);
   p.host = host_confidence(workload);
   if (elsewhere) move_to(machine, *elsewhere, request.settings.pytorch, adapted->workload, p);
@@ -376,6 +403,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     add_times(machine.prediction, workload, request.settings, simulation, *bound, p);
     FORESHARD_TRY(add_trials(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_beside(w, request, machine, simulation_request, others, simulation, p));
+    FORESHARD_TRY(add_flapping(w, request, machine, simulation_request, others, simulation, p));
     if (!p.ranks.empty()) {
       p.step_alike_ms *= p.host_bound ? 1 : p.host_scale.anchor;
       p.run.info.kind = RunKind::planned;

@@ -19,6 +19,7 @@
 #include "sim/engine/sim_device.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/beside.hpp"
+#include "sim/predict/flapping.hpp"
 #include "sim/predict/hang.hpp"
 #include "sim/predict/host_scale.hpp"
 #include "sim/predict/interval.hpp"
@@ -78,7 +79,8 @@ struct PredictRequest {
   unsigned threads = 1;                      ///< for ranks that differ; changes no result
   /// Of ranks that differ: how many the Run keeps the ops of (SimulationRequest::kept_ranks).
   std::optional<std::uint32_t> kept_ranks = {};
-  std::optional<BesideRequest> beside = {};  ///< fill Prediction::beside
+  std::optional<BesideRequest> beside = {};      ///< fill Prediction::beside
+  std::optional<FlappingRequest> flapping = {};  ///< fill Prediction::flapping
 };
 
 /// What a step is bound by: the host that issues it, where it lengthens the step; else, of the GPU's kernels and the
@@ -142,7 +144,8 @@ struct Prediction {
   /// its waiting for other ranks.
   std::vector<RankGroup> ranks;
   std::optional<Stragglers> stragglers;  ///< then: who waits for whom, of Run::rank_ops
-  double step_alike_ms = 0;              ///< then: the step if all ranks were alike
+  double step_alike_ms = 0;              ///< then: the step if all ranks were alike, and no other traffic
+  BackgroundLoad background;             ///< that was asked for
 
   std::optional<Deadlock> deadlock;
   HostScale host_scale;
@@ -168,6 +171,8 @@ struct Prediction {
   std::vector<Trial> part_of_trials;  ///< where one part of them was asked for; `trials` is empty then
   /// Where it was asked for and steps have times. Everything else is of this job alone on the machine.
   std::optional<BesideTimes> beside;
+  /// Where it was asked for and steps have times. Everything else is of this job while the link is up.
+  std::optional<FlappingTimes> flapping;
   /// The rank that was late in the recording (HostScale::late_rank) and is not in this plan, which repeats another
   /// rank's times for it; -1: none was, or it runs a source of its own (RankDifference::workload).
   std::int32_t keeps_up = -1;

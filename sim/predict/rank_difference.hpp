@@ -30,8 +30,10 @@ struct Differences {
   std::vector<RankDifference> ranks;
   std::vector<SlowAdapter> slow_adapters;
   std::vector<SlowLink> slow_links;
+  BackgroundLoad background = {};
 
-  [[nodiscard]] bool empty() const { return ranks.empty() && slow_adapters.empty() && slow_links.empty(); }
+  [[nodiscard]] bool links_alike() const { return slow_adapters.empty() && slow_links.empty() && !background.any(); }
+  [[nodiscard]] bool empty() const { return ranks.empty() && links_alike(); }
 };
 
 /// Of PredictRequest::kept_ranks: all of them.
@@ -46,6 +48,7 @@ struct RankGroup {
   /// By what the slowest NVLink, and the slowest adapters, of the groups that they are in are slower: 1 where none is.
   double link_slowdown = 1;
   double network_slowdown = 1;
+  double background_slowdown = 1;     ///< by what other traffic makes their slowest network take longer
   std::string own_model;              ///< of an own workload that was made from a model: its name
   std::vector<RankRun> members = {};  ///< all of them
   bool kept = false;                  ///< Run::rank_ops has the ops of its first rank

@@ -7,6 +7,7 @@
 
 #include "core/run/steady_step.hpp"
 #include "sim/engine/strided_groups.hpp"
+#include "sim/network/background_load.hpp"
 #include "sim/network/slow_links.hpp"
 #include "sim/predict/predict.hpp"
 
@@ -60,8 +61,9 @@ class ProgramsOfRanks {
   Result<RankPrograms> make(const Differences& differences) {
     out_.traits.resize(settings_.world());
     for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(take(difference));
-    FORESHARD_TRY(check_slow_links({out_.machine.network, out_.machine.links.gpus, settings_.gpus, settings_.nodes},
-                                   differences.slow_adapters, differences.slow_links));
+    const UsedNodes used{out_.machine.network, out_.machine.links.gpus, settings_.gpus, settings_.nodes};
+    FORESHARD_TRY(check_slow_links(used, differences.slow_adapters, differences.slow_links));
+    FORESHARD_TRY(check_background_load(used, differences.background, differences.slow_adapters));
     for (std::uint32_t i = 0; i < out_.workloads.size(); ++i) {
       auto logged = log_of(*out_.workloads[i], settings_, out_.machine, request_);
       FORESHARD_TRY(logged);
@@ -76,11 +78,12 @@ class ProgramsOfRanks {
         out_.out_of_memory_workload = i;
         return std::move(out_);
       }
-      out_.programs.push_back({i, {}, std::make_unique<HostProgram>(std::move(logged->program)), 1});
+      out_.programs.push_back({i, {}, std::make_unique<HostProgram>(std::move(logged->program))});
     }
     FORESHARD_TRY(same_collectives());
     out_.machine.network.slow_adapters = differences.slow_adapters;
     out_.machine.links.slow_links = differences.slow_links;
+    out_.machine.network.background = differences.background;
     if (out_.links_differ()) FORESHARD_TRY(price_links());
     for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(let_die(difference));
     FORESHARD_TRY(check_one_lives());
@@ -115,19 +118,26 @@ class ProgramsOfRanks {
     const std::vector<CommunicatorOptions> communicators = out_.programs[0].log->communicators;
     std::vector<RankProgram> programs;
     LinksOfGroups links(out_.machine);
-    MachineProfile healthy = out_.machine;
+    MachineProfile healthy = out_.machine, unloaded = out_.machine;
     healthy.network.slow_adapters.clear();
-    LinksOfGroups healthy_links(healthy);
+    unloaded.network.background = {};
+    MachineProfile whole = healthy;
+    whole.network.background = {};
+    LinksOfGroups healthy_links(healthy), unloaded_links(unloaded), whole_links(whole);
     for (std::uint32_t rank = 0; rank < out_.traits.size(); ++rank) {
-      RankProgram program{out_.traits[rank].program, {}, {}, 1};
+      RankProgram program{out_.traits[rank].program, {}, {}};
       for (std::uint32_t c = 0; c < communicators.size(); ++c) {
         const CollectiveRequest group = group_request(communicators[c], rank);
         program.links.push_back(links.of(group));
         const auto rate = [](const GroupLinks& of) {
           return of.network[static_cast<std::size_t>(NodePattern::ring)].rate;
         };
+        const double here = rate(program.links.back()), healthy_rate = rate(healthy_links.of(group)),
+                     whole_rate = rate(whole_links.of(group));
+        // With other traffic or without, whichever lets a slow adapter cost more.
         program.network_slowdown =
-            std::max(program.network_slowdown, rate(healthy_links.of(group)) / rate(program.links.back()));
+            std::max({program.network_slowdown, healthy_rate / here, whole_rate / rate(unloaded_links.of(group))});
+        program.background_slowdown = std::max(program.background_slowdown, whole_rate / healthy_rate);
       }
       const auto same = std::find_if(programs.begin(), programs.end(), [&](const RankProgram& other) {
         return other.workload == program.workload && other.links == program.links;
@@ -201,6 +211,16 @@ Result<void> refuse_record_stream(const Settings& settings) {
               "record_stream",
               fmt::format("{}leave out the ranks' differences and --jitter",
                           of_program ? "the program itself calls it: " : "plan it with --release stash, or "));
+}
+
+JobRequest job_of(const RankPrograms& ranks, const SimulationRequest& request, const JobFabric& fabric) {
+  JobRequest out;
+  for (const RankProgram& program : ranks.programs) out.programs.push_back(program.log.get());
+  out.ranks = ranks.traits;
+  out.host_scale = request.options.host_scale;
+  out.threads = request.threads;
+  out.fabric = fabric;
+  return out;
 }
 
 Result<RankPrograms> rank_programs(const Workload& workload, const Settings& settings, const MachineProfile& machine,

@@ -12,6 +12,7 @@
 #include "sim/predict/rank_difference.hpp"
 #include "sim/predict/simulate.hpp"
 #include "sim/ranks/host_program.hpp"
+#include "sim/ranks/job.hpp"
 #include "sim/ranks/rank_traits.hpp"
 
 namespace foreshard::sim {
@@ -21,7 +22,8 @@ struct RankProgram {
   std::uint32_t workload = 0;     ///< of RankPrograms::workloads
   std::vector<GroupLinks> links;  ///< by communicator; empty: all links are as the machine's
   std::unique_ptr<HostProgram> log;
-  double network_slowdown = 1;  ///< RankGroup's
+  double network_slowdown = 1;     ///< RankGroup's …
+  double background_slowdown = 1;  ///< … both
 };
 
 struct RankPrograms {
@@ -37,7 +39,8 @@ struct RankPrograms {
   bool follows_gpu = false;
 
   [[nodiscard]] bool links_differ() const {
-    return !machine.network.slow_adapters.empty() || !machine.links.slow_links.empty();
+    return !machine.network.slow_adapters.empty() || !machine.links.slow_links.empty() ||
+           machine.network.background.any();
   }
   [[nodiscard]] const Workload& workload_of(std::uint32_t rank) const {
     return *workloads[programs[traits[rank].program].workload];
@@ -52,5 +55,8 @@ struct RankPrograms {
 [[nodiscard]] Result<RankPrograms> rank_programs(const Workload& workload, const Settings& settings,
                                                  const MachineProfile& machine, const SimulationRequest& request,
                                                  const Differences& differences);
+
+/// The job that they make; `ranks` must outlive it.
+[[nodiscard]] JobRequest job_of(const RankPrograms& ranks, const SimulationRequest& request, const JobFabric& fabric);
 
 }  // namespace foreshard::sim

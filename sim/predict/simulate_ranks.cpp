@@ -118,15 +118,7 @@ class RanksSimulation {
 
   [[nodiscard]] const Workload& workload_of(std::uint32_t rank) const { return ranks_.workload_of(rank); }
 
-  [[nodiscard]] JobRequest job_request() const {
-    JobRequest request;
-    for (const RankProgram& program : ranks_.programs) request.programs.push_back(program.log.get());
-    request.ranks = ranks_.traits;
-    request.host_scale = request_.options.host_scale;
-    request.threads = request_.threads;
-    request.fabric = {&*collectives_, settings_.gpus};
-    return request;
-  }
+  [[nodiscard]] JobRequest job_request() const { return job_of(ranks_, request_, {&*collectives_, settings_.gpus}); }
 
   static tl::unexpected<Error> no_job_beside() {
     return fail(ErrorKind::usage, "two jobs are not simulated where the memory of one follows its GPUs' progress",
@@ -277,9 +269,13 @@ class RanksSimulation {
 
   [[nodiscard]] RankGroup group_of(const RankClasses::Class& about) const {
     const RankProgram& program = ranks_.programs[ranks_.traits[about.first].program];
-    RankGroup out{
-        about.first, about.count, ranks_.traits[about.first], program.workload > 0, 1, program.network_slowdown, {},
-        {},          false};
+    RankGroup out;
+    out.first = about.first;
+    out.count = about.count;
+    out.traits = ranks_.traits[about.first];
+    out.own_workload = program.workload > 0;
+    out.network_slowdown = program.network_slowdown;
+    out.background_slowdown = program.background_slowdown;
     const Workload& workload = *ranks_.workloads[program.workload];
     if (out.own_workload && from_model(workload)) out.own_model = workload.name;
     for (const GroupLinks& links : program.links) out.link_slowdown = std::max(out.link_slowdown, links.link_slowdown);
@@ -364,8 +360,8 @@ Result<std::vector<Nanoseconds>> simulate_beside(const Workload& workload, const
   if (machine.network.group_nodes > 0)
     return fail(ErrorKind::usage, "of a dragonfly every two groups have one link that is the job's alone", "--beside",
                 "another job is looked at on a fat tree or rails");
-  if (!differences.slow_adapters.empty() || !differences.slow_links.empty())
-    return fail(ErrorKind::usage, "another job beside slow links is not simulated", "--beside",
+  if (!differences.links_alike())
+    return fail(ErrorKind::usage, "another job beside slow or loaded links is not simulated", "--beside",
                 "leave one of the two out");
   // A step behind one that was held up may be shorter for it: the mean of some.
   constexpr std::size_t kCycles = 4;

@@ -90,6 +90,29 @@ TEST_CASE("a slow NVLink holds up the groups that go over it") {
   REQUIRE(replicas.stragglers);
 }
 
+TEST_CASE("other traffic on a share of every adapter is as if all were so much slower") {
+  for (const std::uint32_t replicate : {1U, 4U}) {
+    Differences slow;
+    for (std::uint32_t node = 0; node < 4; ++node)
+      for (std::uint32_t adapter = 0; adapter < 8; ++adapter) slow.slow_adapters.push_back({node, adapter, 8});
+    const Prediction eighth = plan_of(replicate, slow);
+    const Prediction loaded = plan_of(replicate, {{}, {}, {}, {0.875, 0}});
+    CHECK(loaded.step_ms == eighth.step_ms);
+    CHECK(loaded.step_ms > loaded.step_alike_ms);
+    CHECK(loaded.step_alike_ms == plan_of(replicate, {}).step_ms);
+    REQUIRE(loaded.ranks.size() == 1);
+    CHECK(loaded.ranks[0].network_slowdown == 1);
+    CHECK(loaded.ranks[0].background_slowdown == 8);
+    CHECK(eighth.ranks[0].background_slowdown == 1);
+  }
+  // Of an adapter of half the bytes other traffic takes as many as of the others.
+  Differences slow;
+  for (std::uint32_t node = 0; node < 4; ++node)
+    for (std::uint32_t adapter = 0; adapter < 8; ++adapter)
+      slow.slow_adapters.push_back({node, adapter, node == 1 && adapter == 3 ? 4.0 : 2.0});
+  CHECK(plan_of(1, {{}, {{1, 3, 4.0 / 3}}, {}, {0.5, 0}}).step_ms == plan_of(1, slow).step_ms);
+}
+
 TEST_CASE("what is not in the job is refused") {
   const MachineProfile machine = builtin_profile("h200").value();
   Settings settings;

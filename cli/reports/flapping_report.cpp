@@ -1,0 +1,73 @@
+#include "cli/reports/flapping_report.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/json_io.hpp"
+#include "core/base/units.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+/// "adapter 1.3 is down for 200 ms of every 2 s".
+std::string flap_words(const sim::FlappingLink& link) {
+  const bool several = link.kind == sim::FlappingLink::Kind::uplinks;
+  const std::string how = link.left > 0 ? fmt::format("{} {:.3g} % of {} bytes", several ? "carry" : "carries",
+                                                      100 * link.left, several ? "their" : "its")
+                                        : std::string(several ? "are down" : "is down");
+  return fmt::format("{} {} for {} of every {}", words(link), how, format_time(link.down), format_time(link.period));
+}
+
+std::string end_words(const sim::FlappingLink& link) {
+  return fmt::format(
+      "{}: NCCL's transport gives up after {} (7 retries of 4.096 us x 2^20: NCCL_IB_RETRY_CNT, NCCL_IB_TIMEOUT), and "
+      "the job ends with an error",
+      flap_words(link), format_time(sim::kTransportGivesUp));
+}
+
+}  // namespace
+
+std::string flapping_line(const sim::FlappingTimes& flapping) {
+  if (flapping.job_ends) return end_words(flapping.link);
+  const double longer = flapping.step_ms.mean - flapping.without_ms;
+  return fmt::format(
+      "while {} the step takes {}{:.2f} ms in the mean of a run, {:.2f} ms ({:.1f} %) more than without; {:.2f} ms in "
+      "the median and up to {:.2f} ms in 95 % of the steps; an outage costs {:.2f} ms ({} trials of {} steps, seed {})",
+      flap_words(flapping.link), flapping.link.left > 0 ? "" : "at least ", flapping.step_ms.mean, longer,
+      flapping.without_ms > 0 ? 100 * longer / flapping.without_ms : 0, flapping.step_ms.median, flapping.step_ms.p95,
+      flapping.outage_costs, flapping.trials, flapping.steps, flapping.seed);
+}
+
+Json flapping_json(const sim::FlappingTimes& flapping) {
+  const sim::FlappingLink& link = flapping.link;
+  Json json = {{"link", words(link)}};
+  json[link.kind == sim::FlappingLink::Kind::adapter ? "node" : "leaf"] = link.place;
+  if (link.kind == sim::FlappingLink::Kind::adapter) json["adapter"] = link.adapter;
+  json.update({{"down_ms", link.down.ms()},
+               {"period_ms", link.period.ms()},
+               {"left", link.left},
+               {"job_ends", flapping.job_ends},
+               {"transport_gives_up_ms", sim::kTransportGivesUp.ms()},
+               {"seed", flapping.seed},
+               {"trials", flapping.trials},
+               {"steps", flapping.steps},
+               {"without_ms", nullptr},
+               {"step_ms", nullptr},
+               {"outage_costs_ms", nullptr}});
+  if (!flapping.job_ends) {
+    const sim::Distribution& of = flapping.step_ms;
+    json["without_ms"] = flapping.without_ms;
+    json["step_ms"] = {{"median", of.median}, {"p95", of.p95}, {"mean", of.mean}, {"min", of.least}, {"max", of.most}};
+    json["outage_costs_ms"] = flapping.outage_costs;
+  }
+  json["sentence"] = flapping_line(flapping);
+  return json;
+}
+
+Json stored_flapping(const Run& run) {
+  const auto kept = run.results.find("flapping");
+  return kept == run.results.end() ? Json(nullptr) : parse_ordered_json_text(kept->second);
+}
+
+}  // namespace foreshard::cli

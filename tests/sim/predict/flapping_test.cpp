@@ -1,0 +1,122 @@
+// What a link that flaps costs: of steps by hand, and of a plan.
+#include "sim/predict/flapping.hpp"
+
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
+#include "sim/predict/predict.hpp"
+#include "tests/catch.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+FlappingRequest request_of(std::int64_t down_ms, std::int64_t period_ms, double left = 0) {
+  FlappingRequest out;
+  out.link = {FlappingLink::Kind::adapter, 1, 3, {down_ms * kMs}, {period_ms * kMs}, left};
+  out.trials = 10;
+  return out;
+}
+
+std::vector<Nanoseconds> steps_of(std::initializer_list<std::int64_t> ms) {
+  std::vector<Nanoseconds> out;
+  for (const std::int64_t one : ms) out.push_back({one * kMs});
+  return out;
+}
+
+Result<Prediction> plan_of(const FlappingRequest& flapping, std::uint32_t replicate = 1,
+                           const Differences& differences = {}) {
+  const MachineProfile machine = builtin_profile("h100").value();
+  Settings settings;
+  settings.gpus = 8;
+  settings.nodes = 2;
+  settings.replicate = replicate;
+  settings.batch = 4;
+  settings.seq = 1024;
+  settings.param_dtype = DType::bfloat16;
+  const Workload workload = generate(*preset("llama-1b"), settings, machine.host_calls, machine.gpu(), true).value();
+  PredictRequest request;
+  request.settings = workload.settings;
+  request.differences = differences;
+  request.flapping = flapping;
+  return predict(workload, machine, request);
+}
+
+}  // namespace
+
+TEST_CASE("between the outages of a run lie steps as they are without") {
+  // 1000 ms of run: four played steps of 450 ms, and 5.5 of 100 ms.
+  const FlappingTimes times =
+      flapping_times(request_of(50, 1000), {{100 * kMs}, true, {steps_of({150, 100, 100, 100})}}, 0);
+  CHECK(times.steps == 4);
+  CHECK(times.without_ms == 100);
+  CHECK(times.step_ms.mean == Approx(1000 / 9.5));
+  CHECK(times.outage_costs == Approx(50));
+  CHECK(times.step_ms.median == 100);
+  CHECK(times.step_ms.p95 == 150);  // one of 9.5: more than 5 %
+  CHECK(times.step_ms.most == 150);
+  // Of a run of 2 s the step with the outage is one of 19.5.
+  CHECK(flapping_times(request_of(50, 1950), {{100 * kMs}, true, {steps_of({150})}}, 0).step_ms.p95 == 150);
+  CHECK(flapping_times(request_of(50, 2050), {{100 * kMs}, true, {steps_of({150})}}, 0).step_ms.p95 == 100);
+}
+
+TEST_CASE("where outages follow closely all steps are played, and an anchor lengthens steps and no outage") {
+  const FlappingSteps played{{100 * kMs}, false, {steps_of({100, 150, 100}), steps_of({150, 100, 150})}};
+  const FlappingTimes times = flapping_times(request_of(50, 250), played, 0);
+  CHECK(times.step_ms.mean == 125);
+  CHECK(times.step_ms.median == 100);
+  CHECK(times.outage_costs == Approx(50));
+  const FlappingTimes anchored = flapping_times(request_of(50, 250), played, 5);
+  CHECK(anchored.without_ms == 105);
+  CHECK(anchored.step_ms.mean == 130);
+  CHECK(anchored.step_ms.most == 155);
+}
+
+TEST_CASE("an outage of an adapter costs up to its time, the same in every run of one seed") {
+  for (const std::uint32_t replicate : {1U, 2U})
+    for (const auto& [down, period] : {std::pair{50, 60'000}, std::pair{50, 400}}) {
+      CAPTURE(replicate, down, period);
+      FlappingRequest request = request_of(down, period);
+      const auto plan = plan_of(request, replicate);
+      REQUIRE(plan);
+      REQUIRE(plan->flapping);
+      const FlappingTimes& times = *plan->flapping;
+      CHECK(times.without_ms == Approx(plan->step_ms).epsilon(0.01));
+      CHECK(times.outage_costs > 0);
+      CHECK(times.outage_costs < 1.02 * down);
+      CHECK(times.step_ms.least <= times.without_ms + 1e-9);
+      CHECK(times.step_ms.most > times.without_ms);
+      request.threads = 3;
+      const auto again = plan_of(request, replicate);
+      CHECK(again->flapping->step_ms.mean == times.step_ms.mean);
+      CHECK(again->flapping->step_ms.p95 == times.step_ms.p95);
+      request.seed = 1;
+      CHECK(plan_of(request, replicate)->flapping->step_ms.mean != times.step_ms.mean);
+      CHECK(plan_of(request, replicate)->flapping->step_ms.mean == Approx(times.step_ms.mean).epsilon(0.1));
+    }
+}
+
+TEST_CASE("what is left of an adapter costs less, and a slow GPU beside it stays one") {
+  const auto down = plan_of(request_of(50, 60'000)), half = plan_of(request_of(50, 60'000, 0.5));
+  CHECK(half->flapping->outage_costs < down->flapping->outage_costs);
+  Differences slow;
+  slow.ranks.push_back({.rank = 5, .kernels = 1.5});
+  const auto both = plan_of(request_of(50, 60'000), 1, slow);
+  REQUIRE(both);
+  CHECK(both->flapping->without_ms > 1.2 * down->flapping->without_ms);
+  CHECK(both->flapping->outage_costs > 0);
+}
+
+TEST_CASE("a job that ends by it is not valid, and what cannot be played is refused") {
+  const auto ends = plan_of(request_of(31'000, 600'000));
+  REQUIRE(ends);
+  CHECK(ends->flapping->job_ends);
+  CHECK_FALSE(ends->valid);
+  CHECK(ends->not_valid.front().find("adapter 1.3") != std::string::npos);
+  CHECK_FALSE(plan_of(request_of(60'000, 600'000, 0.5)));  // hundreds of steps
+  FlappingRequest other = request_of(50, 400);
+  other.link.place = 2;
+  CHECK(plan_of(other).error().what.find("no adapter 2.3") != std::string::npos);
+}
+
+}  // namespace foreshard::sim
