@@ -185,6 +185,15 @@ std::string best_that_fits(const sim::Prediction& p, const sim::Remedies& remedi
                      best.largest ? fmt::format(" ({})", words_of(*best.largest)) : std::string());
 }
 
+/// "; what each costs alone, and beside the others: rank 5's GPU 3.00 and 1.20 ms, …"; empty of one difference.
+std::string costs_words(const sim::Prediction& p) {
+  std::vector<std::string> costs;
+  for (const sim::RankCost& cost : p.rank_costs)
+    costs.push_back(fmt::format("{} {:.2f} and {:.2f} ms", cost.what, cost.alone_ms, cost.beside_ms));
+  if (costs.empty()) return {};
+  return fmt::format("; what each costs alone, and beside the others: {}", fmt::join(costs, ", "));
+}
+
 std::string background_line(const sim::Prediction& p) {
   const double longer = p.step_ms - p.step_alike_ms;
   if (std::abs(longer) < kShownMs) return fmt::format("{}: the step is the same without it", words(p.background));
@@ -206,8 +215,8 @@ std::string ranks_line(const sim::Prediction& p) {
   const Nanoseconds waits = p.stragglers ? p.stragglers->ranks.front().waiting : Nanoseconds{};
   return fmt::format(
       "ranks that differ ({}) {}: {:.2f} ms if all were alike; in the step rank 0 waits for other ranks "
-      "for {:.2f} ms",
-      rank_differences(p), change, p.step_alike_ms, waits.ms());
+      "for {:.2f} ms{}",
+      rank_differences(p), change, p.step_alike_ms, waits.ms(), costs_words(p));
 }
 
 std::string rank_differences(const sim::Prediction& p) {

@@ -117,6 +117,9 @@ Json ranks_json(const sim::Prediction& p) {
   }
   json["groups"] = std::move(groups);
   json["differ"] = rank_differences(p);
+  json["costs"] = Json::array();
+  for (const sim::RankCost& cost : p.rank_costs)
+    json["costs"].push_back({{"what", cost.what}, {"alone_ms", cost.alone_ms}, {"beside_ms", cost.beside_ms}});
   json["sentence"] = p.has_time && !rank_differences(p).empty() ? Json(ranks_line(p)) : Json(nullptr);
   json["step_alike_ms"] = p.has_time ? Json(p.step_alike_ms) : Json(nullptr);
   return json;

@@ -10,6 +10,7 @@
 #include "sim/parallel/for_each.hpp"
 #include "sim/predict/rank_programs.hpp"
 #include "sim/ranks/job.hpp"
+#include "sim/ranks/job_network.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -65,6 +66,9 @@ class FlappingJob {
     ranks_ = std::move(*ranks);
     const ModelledCollectives collectives(ranks_.machine);
     collectives_ = &collectives;
+    const JobOnNetwork job{ranks_.programs[0].log->communicators, settings_.world()};
+    if (!JobNetwork(ranks_.machine, collectives, {job}, settings_.gpus, Flap{flapping_.link, {}}).flap_is_met())
+      return fail(ErrorKind::usage, "no collective of the job goes over it", option(), "name a link that one does");
     FlappingLink up = flapping_.link;
     up.down = {};
     const std::vector<Nanoseconds> reference = ends({up, {}});
@@ -90,13 +94,18 @@ class FlappingJob {
     steps_ = kStepsBehind + (link.left > 0 ? link.down.count / one + 1 : 0);
     const std::int64_t until = (static_cast<std::int64_t>(steady_) + 1 + steps_) * one + link.down.count;
     one_outage_ = link.period.count - link.down.count > until;
-    if (!one_outage_) steps_ = std::max(steps_, kPeriods * link.period.count / one + 1);
+    std::int64_t periods = kPeriods;
+    while (periods > 1 && periods * link.period.count / one >= kMaxFlappingSteps) --periods;
+    if (!one_outage_) steps_ = std::max(steps_, periods * link.period.count / one + 1);
     if (steps_ <= kMaxFlappingSteps) return {};
     return fail(ErrorKind::usage,
                 fmt::format("{} steps of {:.2f} ms would be played for each outage: more than {}", steps_, step.ms(),
                             kMaxFlappingSteps),
-                link.kind == FlappingLink::Kind::adapter ? "--flapping-adapter" : "--flapping-uplinks",
-                "a link that is slow for so long is planned as one that always is (--slow-adapter)");
+                option(), "a link that is slow for so long is planned as one that always is (--slow-adapter)");
+  }
+
+  [[nodiscard]] const char* option() const {
+    return flapping_.link.kind == FlappingLink::Kind::adapter ? "--flapping-adapter" : "--flapping-uplinks";
   }
 
   /// Of the steps, the steady one's first: when the last rank ends each.

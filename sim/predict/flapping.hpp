@@ -3,7 +3,8 @@
 // A trial plays some steps of the job. Where the link is up again for longer than that takes, each trial has one
 // outage, which begins somewhere in the first of its steps: the step is dealt to the trials in equal parts, and each
 // draws a place in its own. Between the outages of a run lie steps as they are without. Where outages follow one
-// another more closely, each trial plays steps over four periods, whose parts are dealt likewise.
+// another more closely, each trial plays steps over four periods (fewer where that is more than kMaxFlappingSteps),
+// whose parts are dealt likewise.
 //
 // Not modelled: that packets which a link lost are sent again only when the transport notices
 // (kTransportTimeout at most, where no later packet tells it).
@@ -58,7 +59,7 @@ inline constexpr std::int64_t kMaxFlappingSteps = 400;
 
 /// Plays the trials, of a job with `differences`, of which `alone` is the simulation without the flap. Fails (usage)
 /// where the link is none of the job's, memory depends on time (record_stream), steps differ, or more than
-/// kMaxFlappingSteps of them lie in one outage, or four periods.
+/// kMaxFlappingSteps of them lie in one outage or period.
 [[nodiscard]] Result<FlappingSteps> simulate_flapping(const Workload& workload, const Settings& settings,
                                                       const MachineProfile& machine, const SimulationRequest& request,
                                                       const Differences& differences, const Simulation& alone,

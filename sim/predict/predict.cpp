@@ -17,6 +17,7 @@
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
 #include "sim/predict/cuda_graph.hpp"
+#include "sim/predict/difference_costs.hpp"
 #include "sim/predict/host_bound.hpp"
 #include "sim/predict/plan_memory.hpp"
 #include "sim/predict/plan_times.hpp"
@@ -255,6 +256,24 @@ Result<void> add_flapping(const Workload& adapted, const PredictRequest& request
   return {};
 }
 
+/// What the ranks of the whole step did, and what each of several differences costs.
+Result<void> add_ranks(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
+                       const SimulationRequest& simulation_request, const AdaptedRanks& others,
+                       const RankSimulation& ranks, Prediction& p) {
+  if (p.ranks.empty()) return {};
+  const double anchor = p.host_bound ? 1 : p.host_scale.anchor;
+  const auto costs = difference_costs(adapted, request.settings, machine, simulation_request, others.differences,
+                                      ranks.simulation, ranks.alike);
+  FORESHARD_TRY(costs);
+  for (const DifferenceCost& cost : *costs)
+    p.rank_costs.push_back({cost.what, cost.alone.ms() * anchor, cost.beside.ms() * anchor});
+  p.step_alike_ms *= anchor;
+  p.run.info.kind = RunKind::planned;
+  p.run.settings = request.settings;
+  p.stragglers = find_stragglers(p.run, members_of(p.ranks));
+  return {};
+}
+
 /// The bound of a job whose ranks differ: what it adds to the job whose ranks are alike, and its own free host.
 void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, const Simulation& simulation,
                     HostBound& bound) {
@@ -404,12 +423,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     FORESHARD_TRY(add_trials(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_beside(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_flapping(w, request, machine, simulation_request, others, simulation, p));
-    if (!p.ranks.empty()) {
-      p.step_alike_ms *= p.host_bound ? 1 : p.host_scale.anchor;
-      p.run.info.kind = RunKind::planned;
-      p.run.settings = request.settings;
-      p.stragglers = find_stragglers(p.run, members_of(p.ranks));
-    }
+    FORESHARD_TRY(add_ranks(w, request, machine, simulation_request, others, *ranks, p));
     judge_basis(machine.prediction, workload, request.settings, host, *bound, p);
     p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms);
   }

@@ -89,6 +89,13 @@ enum class BoundBy : std::uint8_t { gpu = 0, links = 1, host = 2 };
 /// A host that makes the step no longer than this does not bind it, near as it may be (Prediction::host_bound).
 inline constexpr double kHostLengthens = 1.005;
 
+/// DifferenceCost, anchored as the step is.
+struct RankCost {
+  std::string what;
+  double alone_ms = 0;
+  double beside_ms = 0;
+};
+
 struct Prediction {
   // Time, ms; 0 and `has_time` false when the workload has no timing.
   bool has_time = false;
@@ -146,6 +153,7 @@ struct Prediction {
   std::optional<Stragglers> stragglers;  ///< then: who waits for whom, of Run::rank_ops
   double step_alike_ms = 0;              ///< then: the step if all ranks were alike, and no other traffic
   BackgroundLoad background;             ///< that was asked for
+  std::vector<RankCost> rank_costs;      ///< then, of several differences: what each costs
 
   std::optional<Deadlock> deadlock;
   HostScale host_scale;

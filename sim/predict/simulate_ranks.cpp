@@ -48,12 +48,19 @@ class RanksSimulation {
     out.job = true;
     out.gpu_step = free_host_step(out.simulation);
     if (job->paced) {
-      auto alike = alike_step(out.simulation);
+      auto alike = RanksSimulation(workload_, settings_, machine_, request_).step_with({}, out.simulation);
       FORESHARD_TRY(alike);
       out.alike = *alike;
     }
     if (request_.steps.record) FORESHARD_TRY(add_rank_ops(*job, out.simulation, run));
     return out;
+  }
+
+  Result<Nanoseconds> step_with(const Differences& differences, const Simulation& steps) {
+    FORESHARD_TRY(set_up(differences));
+    JobRequest request = job_request();
+    request.last_step = steps.steady;
+    return steady_of(request, steps);
   }
 
   Result<std::optional<RankSimulation>> groups_that_meet(Run& run) {
@@ -217,13 +224,6 @@ class RanksSimulation {
     return steady_of(request, steps);
   }
 
-  /// Of ranks that are all alike, where groups share links as they do in this job.
-  [[nodiscard]] Result<Nanoseconds> alike_step(const Simulation& steps) const {
-    RanksSimulation alike(workload_, settings_, machine_, request_);
-    FORESHARD_TRY(alike.set_up({}));
-    return alike.steady_of(alike.job_request(), steps);
-  }
-
   /// Of the step, or the cycle, that `steps` has for the steady one.
   [[nodiscard]] Nanoseconds steady_of(const JobRequest& request, const Simulation& steps) const {
     return steady_of(simulate_job(ranks_.machine, request), steps);
@@ -343,6 +343,12 @@ class RanksSimulation {
 Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings, const MachineProfile& machine,
                                       const SimulationRequest& request, const Differences& differences, Run& run) {
   return RanksSimulation(workload, settings, machine, request).run(differences, run);
+}
+
+Result<Nanoseconds> step_with(const Workload& workload, const Settings& settings, const MachineProfile& machine,
+                              const SimulationRequest& request, const Differences& differences,
+                              const Simulation& steps) {
+  return RanksSimulation(workload, settings, machine, request).step_with(differences, steps);
 }
 
 Result<std::optional<RankSimulation>> simulate_groups_that_meet(const Workload& workload, const Settings& settings,

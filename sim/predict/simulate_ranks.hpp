@@ -38,6 +38,12 @@ struct RankSimulation {
                                                     const MachineProfile& machine, const SimulationRequest& request,
                                                     const Differences& differences, Run& run);
 
+/// The steady step, or its cycle's mean, of rank 0 in the job that `steps` is of, with these differences in place of
+/// its own; not anchored. Errors as of simulate_ranks(); every rank must live.
+[[nodiscard]] Result<Nanoseconds> step_with(const Workload& workload, const Settings& settings,
+                                            const MachineProfile& machine, const SimulationRequest& request,
+                                            const Differences& differences, const Simulation& steps);
+
 /// Of a job whose ranks are all alike, whose groups can meet on links behind the adapters (sim/ranks/job_network.hpp):
 /// what simulate_ranks() gives as the differences go to nothing. None, and `run` is left as it is, where they cannot or
 /// where there is no such job (no end, out of memory, record_stream): one rank's simulation says it all.

@@ -145,11 +145,12 @@ void JobNetwork::keep_links_that_fill(const std::vector<bool>& adapters) {
     }
   const auto fills = [&](std::uint32_t link) { return asked[link] > capacity_[link] * kRounding || flaps(link); };
   for (std::uint32_t link = 0; link < capacity_.size(); ++link) {
-    meets_ |= flaps(link) && groups[link] > 0;
+    flap_is_met_ |= flaps(link) && groups[link] > 0;
     if (adapters[link] || groups[link] < 2 || !fills(link)) continue;
     meets_ = true;
     jobs_meet_ |= own[link] > 0 && own[link] < groups[link];
   }
+  meets_ |= flap_is_met_;
   for (auto& of_communicator : groups_)
     for (auto& [first, group] : of_communicator)
       for (std::vector<LinkShare>& shares : group.shares)

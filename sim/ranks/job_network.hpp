@@ -50,6 +50,8 @@ class JobNetwork {
   [[nodiscard]] bool meets() const { return meets_; }
   /// On one of those links groups of two jobs.
   [[nodiscard]] bool jobs_meet() const { return jobs_meet_; }
+  /// A group uses the link that flaps.
+  [[nodiscard]] bool flap_is_met() const { return flap_is_met_; }
   /// What tells ranks apart by where their groups are.
   [[nodiscard]] const SharedLinks& shared_links() const { return shared_; }
   /// The lowest ranks of a communicator's groups.
@@ -115,6 +117,7 @@ class JobNetwork {
   SharedLinks shared_;
   bool meets_ = false;
   bool jobs_meet_ = false;
+  bool flap_is_met_ = false;
 };
 
 }  // namespace foreshard::sim
