@@ -80,7 +80,8 @@ void FlappingOption::add_to(OptionSet& set) {
   set.add_option(
          "--flapping-adapter", adapter_,
          "an adapter, of a node, both from 0, that is down for DOWN out of every PERIOD, or carries LEFT of its "
-         "bytes meanwhile: the steps of a run in which it does, over --trials with a --seed")
+         "bytes meanwhile: the steps of a run in which it does, over --trials with a --seed; as in 1.3=200ms/2s, or "
+         "1.3=200ms/2s:25%")
       .type_name("NODE.ADAPTER=DOWN/PERIOD[:LEFT%]");
   set.add_option("--flapping-uplinks", uplinks_,
                  "the same of all uplinks of a leaf switch of --fabric, from 0: of four of which one flaps, 75 % are "
