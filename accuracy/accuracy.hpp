@@ -57,6 +57,8 @@ struct AccuracyRow {
   [[nodiscard]] double error() const { return step_ms / measured.median_ms - 1; }
   /// How far the step lies outside the run's own range (MeasuredRun::low_ms to high_ms), relative to its end.
   [[nodiscard]] double beyond() const;
+  /// Its interval is what is promised, not its error.
+  [[nodiscard]] bool of_host() const { return host_bound || host_may_bind; }
   [[nodiscard]] bool exact() const { return refused.empty() && peaks == measured.peaks; }
 };
 

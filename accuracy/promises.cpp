@@ -12,7 +12,7 @@ double off(Bytes predicted, Bytes measured) {
 void add_step(const AccuracyRow& row, std::vector<std::string>& out) {
   const bool model = row.from == AccuracyRow::From::model;
   if (!row.has_time || (!row.time_known && !model)) return;  // the plan itself calls this time not valid
-  if (!row.host_bound && !row.host_may_bind) {
+  if (!row.of_host()) {
     if (std::abs(row.error()) > (model ? kPromises.model_step : kPromises.step)) out.emplace_back("step");
   } else if (!model) {
     if (row.beyond() > kPromises.host_bound_beyond) out.emplace_back("host-bound step");

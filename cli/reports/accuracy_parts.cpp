@@ -30,7 +30,8 @@ void add(const AccuracyRow& row, AccuracySummary& s) {
     return;
   }
   s.beyond.add(row.beyond());
-  row.host_bound || row.host_may_bind ? s.host.add(row.beyond()) : s.gpu.add(row.error());
+  s.step.add(row.error());
+  row.of_host() ? s.host.add(row.beyond()) : s.gpu.add(row.error());
 }
 
 }  // namespace

@@ -28,8 +28,9 @@ struct AccuracySummary {
   int not_valid = 0;          ///< the plan itself says so: not in the sums of times
   int differs = 0;            ///< the run did something else than was asked of the prediction: in no sum
   accuracy::ErrorSum gpu;     ///< error of the step, GPU- and link-bound
-  accuracy::ErrorSum host;    ///< distance beyond the run's own range, host-bound
-  accuracy::ErrorSum beyond;  ///< the same, all
+  accuracy::ErrorSum step;    ///< the same of all, also where the host binds or may
+  accuracy::ErrorSum host;    ///< distance beyond the run's own range, where the host binds or may
+  accuracy::ErrorSum beyond;  ///< distance beyond the run's own range, all
   accuracy::ErrorSum allocated;
   accuracy::ErrorSum reserved;  ///< without record_stream, where time decides
   int exact = 0;                ///< all four peaks to the byte

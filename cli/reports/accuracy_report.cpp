@@ -329,6 +329,8 @@ std::string accuracy_headline_text(const AccuracyResult& result) {
                       mean_and_worst(pairs.gpu), promised(accuracy::kMeanStep, accuracy::kPromises.step));
   out += headline_row("step from the model alone, GPU- or link-bound", models.gpu.count, mean_and_worst(models.gpu),
                       promised(accuracy::kMeanModelStep, accuracy::kPromises.model_step));
+  out += headline_row("… and those that the host binds, or may", models.step.count, mean_and_worst(models.step),
+                      "its interval");
   out += headline_row("peak reserved memory from the model alone", models.reserved.count,
                       mean_and_worst(models.reserved), percent_of(accuracy::kPromises.model_reserved));
   const std::string collective = "mean " + percent_of(accuracy::kMeanCollective);

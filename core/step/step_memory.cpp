@@ -89,13 +89,6 @@ GraphPool StepMemory::graph_pool() const {
   return pool;
 }
 
-PoolId StepMemory::pool_of(MemoryKind kind) {
-  if (kind == MemoryKind::device) return kDefaultPool;
-  PoolId& pool = pools_[static_cast<std::size_t>(kind)];
-  if (!pool.valid()) pool = allocator_.create_pool({false, kind == MemoryKind::symmetric, kind});
-  return pool;
-}
-
 Allocation StepMemory::allocate(const BufferRequest& request) {
   if (request.bytes == 0) return {};
   const ParamGroupPlan& group = plans_[request.group.unit.value].groups[request.group.index];
@@ -105,7 +98,8 @@ Allocation StepMemory::allocate(const BufferRequest& request) {
   what.parameter = request.parameter;
   what.step = step_;
   const std::int64_t segments = allocator_.statistics().num_device_alloc;
-  buffers_.push_back({malloc(request.bytes, streams_[request.stream], pool_of(request.memory), what), {}});
+  buffers_.push_back(
+      {malloc(request.bytes, streams_[request.stream], pools_.pool_of(request.memory, allocator_), what), {}});
   return {BufferRef{static_cast<std::uint32_t>(buffers_.size() - 1)},
           allocator_.statistics().num_device_alloc != segments};
 }

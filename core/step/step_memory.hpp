@@ -5,12 +5,12 @@
 // memory is thrown as AllocationFailed, which run_steps() catches. One thread.
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "core/allocator/caching_allocator.hpp"
+#include "core/allocator/pools_by_kind.hpp"
 #include "core/device/segment_log.hpp"
 #include "core/fsdp/fsdp_backend.hpp"
 #include "core/fsdp/unit_plan.hpp"
@@ -108,7 +108,6 @@ class StepMemory {
 
   void adopt(SnapshotSegment segment, bool as_recorded);
   BlockHandle malloc(Bytes bytes, StreamId on, PoolId pool, BlockRecord what);
-  PoolId pool_of(MemoryKind kind);
 
   const Workload& workload_;
   const std::vector<UnitPlan>& plans_;
@@ -122,7 +121,7 @@ class StepMemory {
   StreamId current_ = kComputeStream;
   PoolId graph_pool_;  // invalid: nothing was captured
   bool capturing_ = false;
-  std::array<PoolId, 3> pools_{};           // by MemoryKind
+  PoolsByKind pools_;
   std::vector<BufferEntry> buffers_;        // by BufferRef
   std::vector<Gradient> gradients_;         // by parameter: the user's gradient of this microbatch
   std::map<Address, BlockHandle> adopted_;  // blocks older than the workload, by recorded address

@@ -1,7 +1,6 @@
 #include "sim/forecast/allocator_process.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "core/base/check.hpp"
 
@@ -14,47 +13,29 @@ class AllocatorProcess::Driver final : public DeviceMemory {
 
   [[nodiscard]] std::optional<Address> allocate(MemoryKind kind, Bytes size) override {
     const auto address = memory_.allocate(kind, size);
-    if (address) add(*address, size);
+    if (address) add(size);
     return address;
   }
-  void free(Address address) override {
-    memory_.free(address);
-    remove(address);
-  }
+  void free(Address address) override { memory_.free(address); }
   [[nodiscard]] std::optional<Address> reserve(Bytes size) override { return memory_.reserve(size); }
   void release(Address address) override { memory_.release(address); }
   [[nodiscard]] bool map(Address address, Bytes size) override {
     const bool mapped = memory_.map(address, size);
-    if (mapped) add(address, size);
+    if (mapped) add(size);
     return mapped;
   }
-  void unmap(Address address, Bytes size) override {
-    memory_.unmap(address, size);
-    remove(address);
-  }
+  void unmap(Address address, Bytes size) override { memory_.unmap(address, size); }
   [[nodiscard]] MemoryInfo info() const override { return memory_.info(); }
 
   [[nodiscard]] const std::vector<SegmentGrowth>& growth() const { return growth_; }
   [[nodiscard]] bool follows_recording() const { return memory_.follows_recording(); }
 
  private:
-  void add(Address address, Bytes size) {
-    given_[address] = growth_.size();
-    SegmentGrowth growth{process_.step_, process_.slot_, process_.requested_, size, memory_.used()};
-    growth_.push_back(growth);
-  }
-  /// Of pages of an expandable segment those that were mapped together are one growth, gone with its first page.
-  void remove(Address address) {
-    const auto place = given_.find(address);
-    if (place == given_.end()) return;
-    growth_[place->second].released = process_.step_;
-    given_.erase(place);
-  }
+  void add(Bytes size) { growth_.push_back({process_.slot_, process_.requested_, size}); }
 
   SimMemory memory_;
   const AllocatorProcess& process_;
   std::vector<SegmentGrowth> growth_;
-  std::map<Address, std::size_t> given_;  // lookup only
 };
 
 /// Without record_stream no event is ever recorded.
@@ -99,7 +80,7 @@ bool AllocatorProcess::malloc(const AllocationOp& op, Bytes bytes) {
   requested_ = bytes;
   const AllocatorStatistics& now = allocator_.statistics();
   const std::int64_t before = now.num_device_free + now.num_alloc_retries;
-  const auto block = allocator_.malloc(bytes, StreamId{op.stream}, pool_of(op.memory));
+  const auto block = allocator_.malloc(bytes, StreamId{op.stream}, pools_.pool_of(op.memory, allocator_));
   if (now.num_device_free + now.num_alloc_retries != before) retried_.push_back(op.index);
   if (!block) {
     out_of_memory_ = block.error();
@@ -107,14 +88,6 @@ bool AllocatorProcess::malloc(const AllocationOp& op, Bytes bytes) {
   }
   slots_[op.index] = *block;
   return true;
-}
-
-/// As StepMemory has them: symmetric memory is a MemPool that may serve others when they run out.
-PoolId AllocatorProcess::pool_of(MemoryKind kind) {
-  if (kind == MemoryKind::device) return kDefaultPool;
-  PoolId& pool = pools_[static_cast<std::size_t>(kind)];
-  if (!pool.valid()) pool = allocator_.create_pool({false, kind == MemoryKind::symmetric, kind});
-  return pool;
 }
 
 void AllocatorProcess::free(const AllocationOp& op) {
@@ -149,7 +122,6 @@ bool AllocatorProcess::run_ops(const AllocationProgram& program) {
 
 bool AllocatorProcess::run(const AllocationProgram& program) {
   FORESHARD_CHECK(!out_of_memory_, "a process that ran out of memory has ended");
-  ++step_;
   retried_.clear();
   retries_before_ = allocator_.statistics().num_alloc_retries;
   freed_before_ = allocator_.statistics().num_device_free;

@@ -3,11 +3,11 @@
 // Who: forecast.hpp. One thread; deterministic.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <vector>
 
 #include "core/allocator/caching_allocator.hpp"
+#include "core/allocator/pools_by_kind.hpp"
 #include "sim/forecast/derive.hpp"
 #include "sim/machine/address_space.hpp"
 
@@ -15,13 +15,9 @@ namespace foreshard::sim {
 
 /// Memory that the driver gave: a segment of cudaMalloc, or pages of an expandable segment.
 struct SegmentGrowth {
-  std::int32_t step = -1;         ///< −1: setup
-  std::uint32_t slot = 0;         ///< of the step's program: the request that found no block
-  Bytes requested = 0;            ///< by it, unrounded
-  Bytes bytes = 0;                ///< that the driver gave
-  Bytes reserved = 0;             ///< by the allocator, with it
-  std::int32_t released = kHeld;  ///< the step that gave it back
-  static constexpr std::int32_t kHeld = INT32_MAX;
+  std::uint32_t slot = 0;  ///< of the step's program: the request that found no block
+  Bytes requested = 0;     ///< by it, unrounded
+  Bytes bytes = 0;         ///< that the driver gave
 };
 
 /// The allocator's statistics of one step, as torch.cuda.memory_stats has them behind it when peaks are reset before.
@@ -60,7 +56,7 @@ class AllocatorProcess {
   [[nodiscard]] std::int64_t driver_frees() const { return allocator_.statistics().num_device_free; }
   /// What the request of `failed_slot()` was told.
   [[nodiscard]] const std::optional<OutOfMemory>& out_of_memory() const { return out_of_memory_; }
-  /// Of the step that ended the process.
+  /// Of the step that ended the process; beyond its slots where what is older found no memory.
   [[nodiscard]] std::uint32_t failed_slot() const { return slot_; }
   /// The requests that were made good only by giving segments back first, in this step: slots, in order.
   [[nodiscard]] const std::vector<std::uint32_t>& retried_slots() const { return retried_; }
@@ -72,14 +68,12 @@ class AllocatorProcess {
   class NoEvents;
   bool malloc(const AllocationOp& op, Bytes bytes);
   void free(const AllocationOp& op);
-  PoolId pool_of(MemoryKind kind);
   bool run_ops(const AllocationProgram& program);
 
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<NoEvents> events_;
   CachingAllocator allocator_;
-  std::int32_t step_ = -1;
-  std::uint32_t slot_ = 0;
+  std::uint32_t slot_ = UINT32_MAX;  // none: what is older than the program is asked for
   Bytes requested_ = 0;
   std::int64_t retries_before_ = 0;
   std::int64_t freed_before_ = 0;
@@ -88,7 +82,7 @@ class AllocatorProcess {
   std::vector<BlockHandle> setup_;
   std::vector<BlockHandle> older_;
   std::vector<std::uint32_t> retried_;
-  std::array<PoolId, 3> pools_{};  // by MemoryKind; made when first asked for
+  PoolsByKind pools_;
   std::optional<OutOfMemory> out_of_memory_;
 };
 
