@@ -32,9 +32,8 @@ class Rank {
  public:
   /// All references must outlive it; `schedule` is of `program`. `host_scale`: of the job; the rank's own factor comes
   /// on top. Of `jitter` what is drawn for ops and host work. The launch queue is the machine's. `rates`: of the
-  /// program's table; null: no short ways (EngineOptions::short_ways). `paced`: EngineOptions'.
-  /// `period`: of `program`; null, and of a rank that draws for
-  /// ops or host work, or dies: there are no cuts.
+  /// program's table; null: no short ways (EngineOptions::short_ways). `paced`: EngineOptions'. `period`: of `program`;
+  /// without one (null), and of a rank that draws for ops or host work, or that dies, there are no cuts.
   Rank(const MachineProfile& machine, const HostProgram& program, const HostSchedule& schedule,
        const RankTraits& traits, double host_scale, const Jitter& jitter, RateTable* rates, bool paced = false,
        const StepPeriod* period = nullptr);

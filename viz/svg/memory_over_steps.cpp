@@ -7,6 +7,7 @@
 
 #include "viz/scene/svg_writer.hpp"
 #include "viz/svg/axis.hpp"
+#include "viz/svg/document.hpp"
 #include "viz/svg/legend.hpp"
 
 namespace foreshard::viz {
@@ -49,11 +50,7 @@ class StepDrawing {
     if (any(StepMark::Kind::retry)) legend.push_back({"segments given back for a request", ink_.alarm, {}, 0});
     draw_legend(legend, {kMargin, foot, width_ - 2 * kMargin, 0}, ink_.text, svg_);
     const double height = foot + kLegendLine * legend_lines(legend, width_ - 2 * kMargin) + kMargin;
-    return fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-        "font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n"
-        "<title>{2}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"{3}\"/>\n{4}</svg>\n",
-        number(width_), number(height), escape(p_.title), ink_.paper, svg_.markup());
+    return svg_document(width_, height, p_.title, ink_.paper, svg_.markup());
   }
 
  private:

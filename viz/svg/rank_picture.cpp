@@ -12,6 +12,7 @@
 #include "viz/scene/rank_map.hpp"
 #include "viz/scene/svg_writer.hpp"
 #include "viz/svg/axis.hpp"
+#include "viz/svg/document.hpp"
 #include "viz/svg/legend.hpp"
 #include "viz/svg/timeline.hpp"
 
@@ -61,11 +62,7 @@ class RankPicture {
     const double bottom = top_ + height_of_band_ * static_cast<double>(bands_.size());
     axis(bottom);
     const double height = foot(bottom + 50);
-    return fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-        "font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n"
-        "<title>{2}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"{3}\"/>\n{4}</svg>\n",
-        number(width_), number(height), escape("ranks of " + headline(run_)), ink_.paper, svg_.markup());
+    return svg_document(width_, height, "ranks of " + headline(run_), ink_.paper, svg_.markup());
   }
 
  private:

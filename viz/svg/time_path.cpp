@@ -12,6 +12,7 @@
 #include "viz/scene/cause_colours.hpp"
 #include "viz/scene/svg_writer.hpp"
 #include "viz/svg/axis.hpp"
+#include "viz/svg/document.hpp"
 #include "viz/svg/legend.hpp"
 
 namespace foreshard::viz {
@@ -62,11 +63,7 @@ class Picture {
     y += 40;
     draw_legend(legend_, {kEdge, y, width_ - 2 * kEdge, 0}, ink_.text, svg_);
     const double height = y + kLegendLine * legend_lines(legend_, width_ - 2 * kEdge) + kEdge;
-    return fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-        "font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n"
-        "<title>{2}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"{3}\"/>\n{4}</svg>\n",
-        number(width_), number(height), escape(run_.info.name), ink_.paper, svg_.markup());
+    return svg_document(width_, height, run_.info.name, ink_.paper, svg_.markup());
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "viz/scene/caption.hpp"
+#include "viz/svg/document.hpp"
 #include "viz/svg/lane_chart.hpp"
 #include "viz/svg/legend.hpp"
 #include "viz/svg/link_chart.hpp"
@@ -45,11 +46,7 @@ class Page {
     lanes();
     time_axis();
     foot();
-    return fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-        "font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n"
-        "<title>{2}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"{3}\"/>\n{4}</svg>\n",
-        number(width_), number(height_), escape(headline(run_)), ink_.paper, svg_.markup());
+    return svg_document(width_, height_, headline(run_), ink_.paper, svg_.markup());
   }
 
  private:

@@ -96,7 +96,8 @@ TEST_CASE("the best leaves the headroom, and where nothing does there is none") 
   within.memory_limit = reserved + 2 * kMiB;
   within.headroom = 4 * kMiB;
   const TuneResult smaller = tuned(within);
-  if (smaller.best) CHECK(smaller.best->point.peaks.reserved + within.headroom <= *within.memory_limit);
+  REQUIRE(smaller.best);
+  CHECK(smaller.best->point.peaks.reserved + within.headroom <= *within.memory_limit);
   within.memory_limit = 2 * kMiB;
   OneWorkload source(timed());
   const auto refused = tune(source, machine(), within);  // a headroom of more than there is
@@ -161,17 +162,23 @@ TEST_CASE("of steps that are equal the answer is the smaller, and no change is i
     INFO(one.setting);
     CHECK((!one.ms || *one.ms > 0 || one.reserved > 0));
   }
-  for (const TunedPoint& next : result.next)
-    CHECK((next.point.step_ms > best.step_ms * (1 + kEqualSteps) || next.point.peaks.reserved < best.peaks.reserved));
+  Bytes smallest = best.peaks.reserved;
+  for (const TunedPoint& next : result.next) {
+    CHECK(next.point.peaks.reserved < smallest);
+    smallest = next.point.peaks.reserved;
+  }
 }
 
 TEST_CASE("where what was asked for leaves less than the headroom the best may be slower, and fits") {
   TuneRequest asked = request();
+  asked.start = tuned(asked).best->point.settings;  // the fastest there is
   const TunedPoint start = tuned(asked).start;
   asked.memory_limit = start.point.peaks.reserved + 2 * kMiB;
   asked.headroom = 4 * kMiB;
   const TuneResult result = tuned(asked);
   CHECK(result.most_reserved == *asked.memory_limit - asked.headroom);
   CHECK(result.start.point.peaks.reserved > result.most_reserved);
-  if (result.best) CHECK(result.best->point.peaks.reserved <= result.most_reserved);
+  REQUIRE(result.best);
+  CHECK(result.best->point.peaks.reserved <= result.most_reserved);
+  CHECK(result.best->point.step_ms > result.start.point.step_ms);
 }
