@@ -125,6 +125,13 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
+/// Whether the kernel makes a batch's data: its stream, integers[0], is below 0 in a program, and what stands there
+/// when it runs counts steps, microbatches and ranks.
+[[nodiscard]] inline bool makes_batch(const Kernel& kernel) {
+  const bool random = kernel.op == KernelOp::random_tokens || kernel.op == KernelOp::random_normal;
+  return random && !kernel.integers.empty() && kernel.integers[0] < 0;
+}
+
 /// 64 random bits of a stream at an index: SplitMix64 (Steele, Lea, Flood 2014) of index + stream × 2^40. Elementwise
 /// and stateless, so that any rank, and a script in PyTorch, makes the same values.
 [[nodiscard]] constexpr std::uint64_t bits_of_counter(std::uint64_t stream, std::uint64_t index) {

@@ -4,15 +4,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/quantity.hpp"
 #include "core/device/collective.hpp"
+#include "core/kernel/kernel.hpp"
 #include "core/kernel/kernel_work.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard {
+
+/// What a captured kernel computes, on addresses that every launch repeats.
+struct CapturedKernel {
+  Kernel kernel;
+  std::vector<Address> addresses;  ///< by operand
+};
 
 struct GraphNode {
   enum class Kind : std::uint8_t {
@@ -30,6 +38,7 @@ struct GraphNode {
   StreamId stream = {};
   UnitId unit = {};
   KernelWork kernel = {};
+  std::optional<CapturedKernel> computes = {};  ///< none: known by its cost alone
   CopyWork copy = {};
   CollectiveWork collective = {};
   CommunicatorId communicator = {};

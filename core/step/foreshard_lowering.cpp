@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/step/flat_view.hpp"
+#include "core/step/graph_schedule.hpp"
 
 namespace foreshard {
 namespace {
@@ -33,6 +34,8 @@ void ForeshardLowering::begin_program(std::int32_t step, const Program& program)
   step_ = step;
   microbatches_ = 0;
   program_ = &program;
+  loss_was_read_ = false;
+  if (graph_phase(context_.settings, context_.request.warm, step) == GraphPhase::replay) return;
   std::uint32_t tensors = 0;
   for (const Op& op : program.ops)
     if (op.kind == OpKind::alloc && op.tensor.valid()) tensors = std::max(tensors, op.tensor.value + 1);
@@ -43,9 +46,23 @@ void ForeshardLowering::on_hook(Hook hook) {
   if (hook == Hook::microbatch_begin) ++microbatches_;
   ValueObserver* observer = context_.request.observer;
   if (observer == nullptr) return;
-  if (hook == Hook::backward_begin && program_->loss.valid() && tensors_[program_->loss.value] != 0)
-    observer->loss(step_, tensors_[program_->loss.value]);
-  if (hook == Hook::optimizer_begin) observer->gradients(step_, sharded_gradients());
+  if (hook == Hook::backward_begin && !context_.emitter.capturing()) read_loss();
+  if (hook != Hook::optimizer_begin) return;
+  if (!loss_was_read_ && loss_outlives_passes()) read_loss();  // of a captured or replayed step
+  observer->gradients(step_, sharded_gradients());
+}
+
+void ForeshardLowering::read_loss() {
+  if (!program_->loss.valid() || tensors_[program_->loss.value] == 0) return;
+  context_.request.observer->loss(step_, tensors_[program_->loss.value]);
+  loss_was_read_ = true;
+}
+
+bool ForeshardLowering::loss_outlives_passes() const {
+  const auto end = program_->ops.begin() + static_cast<std::ptrdiff_t>(captured_ops(*program_).end);
+  return std::none_of(program_->ops.begin(), end, [this](const Op& op) {
+    return op.kind == OpKind::free && op.tensor == program_->loss && op.steps_ago == 0 && !op.from_setup;
+  });
 }
 
 /// A shard is filled with its initial value: normal of stream i, where i is its place in model.parameters().
@@ -93,10 +110,8 @@ Address ForeshardLowering::address_of(const Operand& operand) const {
 void ForeshardLowering::compute(const ProgramKernel& what, const KernelWork& work, StreamId on) {
   BoundKernel bound{&what.kernel, {}};
   for (const Operand& operand : what.where) bound.addresses.push_back(address_of(operand));
-  const KernelOp op = what.kernel.op;
-  const bool batch = op == KernelOp::random_tokens || op == KernelOp::random_normal;
   Kernel own;  // with this batch's stream
-  if (batch && what.kernel.integers[0] < 0) {
+  if (makes_batch(what.kernel)) {
     own = what.kernel;
     const std::int64_t microbatch = microbatches_ > 0 ? microbatches_ - 1 : 0;
     own.integers[0] = kBatchStream + (step_ * kMicrobatches + microbatch) * kRanks + context_.mesh.rank();

@@ -38,6 +38,9 @@ class ForeshardLowering final : public StepLowering {
                      std::uint64_t numel, DType dtype, StreamId on);
   [[nodiscard]] Address address_of(const Operand& operand) const;
   [[nodiscard]] std::vector<ShardedGradient> sharded_gradients() const;
+  void read_loss();
+  /// Whether the loss is still there behind the passes of the running program.
+  [[nodiscard]] bool loss_outlives_passes() const;
   void launch_optimizer(std::size_t& issued, std::size_t until);
   void set_optimizer_memory(const OptimizerEvent& event, BlockHandle block);
 
@@ -51,7 +54,8 @@ class ForeshardLowering final : public StepLowering {
   const Program* program_ = nullptr;  // the one that runs
   std::int32_t step_ = -1;
   std::uint32_t microbatches_ = 0;      // begun in this step
-  std::vector<Address> tensors_;        // of the running program, by TensorId
+  bool loss_was_read_ = false;          // in this step
+  std::vector<Address> tensors_;        // of the running program, by TensorId; a replay has those of the capture
   std::vector<Address> setup_tensors_;  // once setup is over
 };
 

@@ -18,7 +18,14 @@ void OpEmitter::kernel(StreamId on, const KernelWork& work, UnitId unit) {
 }
 
 void OpEmitter::compute(StreamId on, const KernelWork& work, const BoundKernel& bound, UnitId unit) {
-  FORESHARD_CHECK(!capturing_, "kernels with addresses are not captured");
+  if (capturing_) {
+    graph_.nodes.push_back({.kind = GraphNode::Kind::kernel,
+                            .stream = on,
+                            .unit = unit,
+                            .kernel = work,
+                            .computes = CapturedKernel{*bound.kernel, bound.addresses}});
+    return;
+  }
   const OpId op = device_.launch(on, {work, bound.kernel, bound.addresses});
   recorder_.kernel(op, on, work.kernel_class, work.label, unit);
   count(op, on);
@@ -100,7 +107,8 @@ void OpEmitter::mark(const GraphNode& node) {
 void OpEmitter::issue(const GraphNode& node, std::vector<EventId>& events) {
   switch (node.kind) {
     case GraphNode::Kind::kernel:
-      return kernel(node.stream, node.kernel, node.unit);
+      if (!node.computes) return kernel(node.stream, node.kernel, node.unit);
+      return compute(node.stream, node.kernel, {&node.computes->kernel, node.computes->addresses}, node.unit);
     case GraphNode::Kind::copy:
       return copy(node.stream, node.copy, node.unit);
     case GraphNode::Kind::collective:

@@ -412,7 +412,7 @@ Result<StepOutcome> run_steps(const Workload& workload, const Settings& wanted, 
   FORESHARD_TRY(config);
   if (workload.steps.empty()) return fail(ErrorKind::input, "the workload has no step");
   if (settings.cuda_graph && !device.can_launch_graphs())
-    return fail(ErrorKind::usage, "CUDA graphs are planned, not run", "cuda_graph", "run it with --cuda-graph none");
+    return fail(ErrorKind::usage, "this device launches no CUDA graphs", "cuda_graph", "take --cuda-graph none");
   StepRunner runner(workload, settings, *plans, *config, request, device, memory, run);
   return runner.run();
 }

@@ -1,5 +1,7 @@
 #include "sim/predict/cuda_graph.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/step/graph_schedule.hpp"
@@ -18,10 +20,29 @@ bool waits_in_passes(const Program& program) {
   });
 }
 
+/// Whether foreshard's own program makes data between the begin of forward and the end of backward: that of every
+/// microbatch but the first. Its kernel has the step's number among its arguments.
+bool makes_data_in_passes(const Program& program) {
+  const CapturedOps passes = captured_ops(program);
+  const auto begin = program.ops.begin();
+  return std::any_of(begin + static_cast<std::ptrdiff_t>(passes.begin), begin + static_cast<std::ptrdiff_t>(passes.end),
+                     [&](const Op& op) {
+                       return op.kernel_index < program.kernels.size() &&
+                              makes_batch(program.kernels[op.kernel_index].kernel);
+                     });
+}
+
 }  // namespace
 
+Result<void> check_capturable(const Workload& workload, const Settings& settings) {
+  if (!settings.cuda_graph) return {};
+  const std::string why = not_capturable(workload, settings);
+  if (why.empty()) return {};
+  return fail(ErrorKind::usage, fmt::format("forward and backward cannot be captured in a CUDA graph: {}", why),
+              "cuda_graph", "take --cuda-graph none");
+}
+
 std::string not_capturable(const Workload& workload, const Settings& settings) {
-  if (workload.lowering == Lowering::foreshard) return "foreshard's own run issues no CUDA graphs";
   if (records_streams(workload, settings))
     return "record_stream: blocks that the capture frees come back behind it, which is not modelled";
   if (settings.offload) return "the host waits for offloaded gradients, which a capture cannot do";
@@ -30,6 +51,9 @@ std::string not_capturable(const Workload& workload, const Settings& settings) {
     return "its step has no forward with a backward behind it";
   if (std::any_of(workload.steps.begin(), workload.steps.end(), waits_in_passes))
     return "the host waits for the GPU in forward or backward, which a capture cannot do";
+  if (workload.lowering == Lowering::foreshard &&
+      std::any_of(workload.steps.begin(), workload.steps.end(), makes_data_in_passes))
+    return "the data of later microbatches is made inside of the capture, and replays would repeat it";
   return {};
 }
 

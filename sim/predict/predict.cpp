@@ -290,14 +290,6 @@ void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, con
       bound.step_ms > spec.step_excess * bound.gpu_step_ms || bound.host_ms > spec.host_share * bound.gpu_step_ms;
 }
 
-Result<void> check_capturable(const Workload& workload, const Settings& settings) {
-  if (!settings.cuda_graph) return {};
-  const std::string why = not_capturable(workload, settings);
-  if (why.empty()) return {};
-  return fail(ErrorKind::usage, fmt::format("forward and backward cannot be captured in a CUDA graph: {}", why),
-              "cuda_graph", "plan it with --cuda-graph none");
-}
-
 Result<void> check_fabric(const Settings& settings, const Network& network) {
   if (network.group_nodes == 0 || (settings.nodes - 1) / network.group_nodes < kMaxDragonflyGroups) return {};
   return fail(ErrorKind::usage,

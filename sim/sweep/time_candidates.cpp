@@ -165,7 +165,7 @@ std::vector<TimeCandidate> time_candidates(const Settings& base, const TimeCandi
   list.units();
   if (of.root_has_weights) list.ends();
   list.mesh();
-  if (of.captures) list.graph();
+  list.graph();
   list.program();
   return list.take();
 }

@@ -33,7 +33,6 @@ struct TimeCandidate {
 
 struct TimeCandidatesOf {
   bool root_has_weights = false;  ///< FSDP2's root holds embedding and head: they can be units of their own
-  bool captures = false;          ///< PyTorch's program: foreshard's own run issues no CUDA graphs
 };
 
 /// Each different from `base` and from the others: prefetch lists and the async unshard, parameters kept after forward,

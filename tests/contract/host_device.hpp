@@ -96,6 +96,8 @@ class HostDevice final : public Device {
   void host_work(Nanoseconds) override {}
   [[nodiscard]] Nanoseconds host_now() override { return {}; }
   [[nodiscard]] std::span<const OpTiming> timings() const override { return timings_; }
+  /// Nodes run when they are issued, as everything does.
+  [[nodiscard]] bool can_launch_graphs() const override { return true; }
 
   /// Launches so far that did not say what they compute.
   [[nodiscard]] std::uint64_t launched() const { return launched_; }

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint32_t kRanks = 4;
 constexpr std::int32_t kSteps = 3;
+constexpr std::uint32_t kBeforeCapture = 1;
 constexpr double kLearningRate = 1e-2;
 
 using Elements = std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double>;  // step, parameter, element
@@ -402,4 +403,19 @@ TEST_CASE("sums of gradients sent in bfloat16 are those of gradients sent in flo
 TEST_CASE("a Llama starts at the loss of an even guess", "[host]") {
   const Trained llama = train(small_llama(), four_ranks());
   for (const auto& losses : llama.losses) CHECK(losses.front() == Approx(std::log(37.0)).epsilon(0.05));
+}
+
+TEST_CASE("a captured step and its replays compute what eager steps do, on each step's own data") {
+  for (const ModelConfig& model : {small_mlp(), small_llama()})
+    for (const bool keeps : {false, true}) {
+      INFO(model.name);
+      Settings settings = four_ranks();
+      if (keeps) settings.reshard_after_forward = {Reshard::Kind::never, 0};
+      const Trained eager = train(model, settings);
+      settings.cuda_graph = CudaGraph{0, kBeforeCapture};
+      const Trained graphed = train(model, settings);
+      CHECK(graphed.losses == eager.losses);
+      CHECK(graphed.gradients == eager.gradients);
+      CHECK(graphed.parameters == eager.parameters);
+    }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/models/generate.hpp"
 #include "core/run/op_dependencies.hpp"
 #include "core/run/steady_step.hpp"
 #include "core/timeline/places.hpp"
@@ -125,7 +126,27 @@ TEST_CASE("what cannot be captured is refused with its reason", "[cuda_graph]") 
   CHECK_FALSE(not_capturable(plain, records).empty());
   Workload own = plain;
   own.lowering = Lowering::foreshard;
-  CHECK_FALSE(not_capturable(own, settings).empty());
+  CHECK(not_capturable(own, settings).empty());
+}
+
+TEST_CASE("foreshard's own program makes the data of one microbatch before the passes, of more inside",
+          "[cuda_graph]") {
+  ModelConfig model;
+  model.name = "mlp";
+  model.family = ModelFamily::mlp;
+  model.dim = model.ffn = 16;
+  model.layers = 2;
+  model.default_batch = 2;
+  for (const std::uint32_t microbatches : {1U, 2U}) {
+    Settings settings = base();
+    settings.cuda_graph = CudaGraph{};
+    settings.accumulate = microbatches;
+    auto workload = generate(model, settings, HostCosts{}, 132, true);
+    REQUIRE(workload);
+    CHECK(not_capturable(*workload, settings).empty());  // PyTorch's copies come from the host's static tensors
+    workload->lowering = Lowering::foreshard;
+    CHECK(not_capturable(*workload, settings).empty() == (microbatches == 1));
+  }
 }
 
 }  // namespace foreshard::sim
