@@ -29,6 +29,17 @@ std::pair<Bytes, Bytes> buffer_bytes(const CollectiveWork& work, Bytes ranks) {
   return {work.bytes, work.bytes};
 }
 
+ScatterCall scatter_call(const CollectiveWork& work, std::uint32_t ranks) {
+  ScatterCall call;
+  call.input = reinterpret_cast<const void*>(work.input);
+  call.output = reinterpret_cast<void*>(work.output);
+  call.elements = work.bytes / ranks / itemsize(work.dtype);
+  call.input_type = work.dtype;
+  call.output_type = work.output_dtype.value_or(work.dtype);
+  call.scale = work.reduction == Reduction::average ? 1.0F / static_cast<float>(ranks) : 1.0F;
+  return call;
+}
+
 }  // namespace
 
 Communicator::Communicator(Bootstrap& bootstrap, SymmetricHeap* heap, CommunicatorSettings settings, std::uint32_t rank)
@@ -83,9 +94,13 @@ Result<void> Communicator::set_up() {
   if (std::none_of(settings_.transports.begin(), settings_.transports.end(), outside_nccl) || heap_ == nullptr ||
       !one_host_ || ranks() > kMaxPeers)
     return {};
-  auto own = SymmMemCollectives::create(*heap_, std::move(local), rank_, settings_.own);
+  auto own = SymmMemCollectives::create(*heap_, local, rank_, settings_.own);
   FORESHARD_TRY(own);
   own_ = std::move(*own);
+  if (!settings_.captured) return {};
+  auto replayable = ReplayableCollectives::create(*heap_, std::move(local), rank_, nullptr);
+  FORESHARD_TRY(replayable);
+  replayable_ = std::move(*replayable);
   return {};
 }
 
@@ -161,24 +176,29 @@ Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream
   return {};
 }
 
+Result<void> Communicator::capture_own(const CollectiveWork& work, cudaStream_t stream) {
+  if (replayable_ == nullptr)
+    return fail(ErrorKind::usage, fmt::format("the group '{}' was made for no captures", settings_.name));
+  if (work.kind != CollectiveKind::all_gather) return replayable_->reduce_scatter(scatter_call(work, ranks()), stream);
+  return replayable_->all_gather(reinterpret_cast<const void*>(work.input), reinterpret_cast<void*>(work.output),
+                                 work.bytes / ranks(), stream);
+}
+
 Result<void> Communicator::issue_own(const CollectiveWork& work, cudaStream_t stream) {
+  cudaStreamCaptureStatus status{};
+  FORESHARD_TRY(check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing"));
+  if (status != cudaStreamCaptureStatusNone) return capture_own(work, stream);
   PathReport& report = paths_[{work.kind, work.transport}];
-  const Bytes slice = work.bytes / ranks();
-  const void* input = reinterpret_cast<const void*>(work.input);
-  void* output = reinterpret_cast<void*>(work.output);
   if (work.kind == CollectiveKind::all_gather) {
+    const Bytes slice = work.bytes / ranks();
+    const void* input = reinterpret_cast<const void*>(work.input);
+    void* output = reinterpret_cast<void*>(work.output);
     FORESHARD_TRY(own_->all_gather(input, output, slice, stream));
     if (report.calls == 1 && settings_.trace_paths)
       report.seen = text(trace_call([&](cudaStream_t probe) { return own_->all_gather(input, output, slice, probe); }));
     return {};
   }
-  ScatterCall call;
-  call.input = input;
-  call.output = output;
-  call.elements = slice / itemsize(work.dtype);
-  call.input_type = work.dtype;
-  call.output_type = work.output_dtype.value_or(work.dtype);
-  call.scale = work.reduction == Reduction::average ? 1.0F / static_cast<float>(ranks()) : 1.0F;
+  const ScatterCall call = scatter_call(work, ranks());
   const std::string way = own_->scatter_path(call) == ScatterPath::direct
                               ? "kernel foreshard_reduce reads the peers"
                               : "copies into staging, kernel foreshard_reduce";

@@ -26,6 +26,7 @@
 #include "gpu/bootstrap/bootstrap.hpp"
 #include "gpu/collectives/nccl_group.hpp"
 #include "gpu/collectives/path.hpp"
+#include "gpu/collectives/replayable_collectives.hpp"
 #include "gpu/collectives/symm_mem_collectives.hpp"
 #include "gpu/collectives/symmetric_heap.hpp"
 
@@ -37,6 +38,7 @@ struct CommunicatorSettings {
   std::vector<Transport> transports{Transport::nccl};  ///< that issue() may be asked for
   SymmMemTuning own;
   std::chrono::milliseconds timeout{60'000};  ///< for making each NCCL communicator
+  bool captured = false;                      ///< streams of issue() may be captured into a CUDA graph
   bool trace_paths = true;  ///< capture each kind and transport once, to see what runs; false: believe the chosen
 };
 
@@ -59,8 +61,9 @@ class Communicator {
   Communicator& operator=(const Communicator&) = delete;
 
   /// Puts one collective on `stream` and returns; when the stream goes on, the output is there and the input is free.
-  /// Errors: a transport that settings.transports lacks, addresses that are 0, a size that does not divide by ranks and
-  /// itemsize, an output_dtype where NCCL has to serve the call, the library's.
+  /// On a stream that is being captured it becomes part of the graph, each of whose launches on all ranks repeats it.
+  /// Errors: a transport that settings.transports lacks, a capture without settings.captured, addresses that are 0, a
+  /// size that does not divide by ranks and itemsize, an output_dtype where NCCL has to serve the call, the library's.
   [[nodiscard]] Result<void> issue(const CollectiveWork& work, cudaStream_t stream);
 
   /// Memory of the kind that `transport` wants, of at least `bytes`: a free segment of the pool, or a new one that is
@@ -80,7 +83,9 @@ class Communicator {
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(settings_.members.size()); }
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
   /// Device memory of the own transport outside any pool: flags and staging.
-  [[nodiscard]] Bytes fixed_bytes() const { return own_ == nullptr ? 0 : own_->fixed_bytes(); }
+  [[nodiscard]] Bytes fixed_bytes() const {
+    return (own_ == nullptr ? 0 : own_->fixed_bytes()) + (replayable_ == nullptr ? 0 : replayable_->fixed_bytes());
+  }
 
  private:
   struct Segment {
@@ -101,6 +106,7 @@ class Communicator {
   void give_back(Segment& segment);
   [[nodiscard]] TransportFacts facts(const CollectiveWork& work) const;
   [[nodiscard]] Result<void> issue_own(const CollectiveWork& work, cudaStream_t stream);
+  [[nodiscard]] Result<void> capture_own(const CollectiveWork& work, cudaStream_t stream);
   [[nodiscard]] PathReport& account(const CollectiveWork& work, const TransportChoice& chosen);
 
   Bootstrap& bootstrap_;
@@ -111,6 +117,7 @@ class Communicator {
   /// By Transport; null for those outside NCCL and those that nobody wants.
   std::array<std::unique_ptr<NcclGroup>, kEnumSize<Transport>> groups_;
   std::unique_ptr<SymmMemCollectives> own_;
+  std::unique_ptr<ReplayableCollectives> replayable_;  ///< of own_'s calls that are captured
   std::atomic<bool> given_up_{false};
   std::vector<Segment> segments_;  ///< by base
   PoolCounters counters_;

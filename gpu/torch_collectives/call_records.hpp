@@ -16,11 +16,9 @@
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
 #include "gpu/bootstrap/bootstrap.hpp"
+#include "gpu/collectives/call_kind.hpp"
 
 namespace foreshard::gpu {
-
-enum class CallKind : std::uint32_t { all_gather = 0, reduce_scatter = 1 };
-inline constexpr std::uint32_t kCallKinds = 2;
 
 struct CallRecord {
   CallKind kind = CallKind::all_gather;

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "gpu/collectives/driver.hpp"
-#include "gpu/torch_collectives/stream_words.hpp"
+#include "gpu/collectives/stream_words.hpp"
 
 namespace foreshard::gpu {
 namespace {
@@ -55,14 +55,14 @@ Result<void> TorchGroup::connect(const std::vector<std::string>& addresses) {
   heap_ = std::move(*heap);
   std::vector<std::uint32_t> members;
   for (std::uint32_t r = 0; r < settings_.ranks; ++r) members.push_back(r);
-  auto eager = SymmMemCollectives::create(*heap_, std::move(members), settings_.rank, {});
+  auto eager = SymmMemCollectives::create(*heap_, members, settings_.rank, {});
   FORESHARD_TRY(eager);
   eager_ = std::move(*eager);
   void* progress = nullptr;
   FORESHARD_TRY(check(cudaHostAlloc(&progress, sizeof(Progress), cudaHostAllocMapped), "cudaHostAlloc"));
   std::memset(progress, 0, sizeof(Progress));
   progress_ = static_cast<Progress*>(progress);
-  auto replayable = ReplayableCollectives::create(*heap_, progress_->busy);
+  auto replayable = ReplayableCollectives::create(*heap_, std::move(members), settings_.rank, progress_->busy);
   FORESHARD_TRY(replayable);
   replayable_ = std::move(*replayable);
   for (Lane& lane : lanes_)

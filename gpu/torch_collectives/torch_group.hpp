@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "gpu/collectives/replayable_collectives.hpp"
 #include "gpu/collectives/symm_mem_collectives.hpp"
 #include "gpu/collectives/symmetric_heap.hpp"
 #include "gpu/torch_collectives/call_records.hpp"
 #include "gpu/torch_collectives/peer_sockets.hpp"
 #include "gpu/torch_collectives/progress_timers.hpp"
-#include "gpu/torch_collectives/replayable_collectives.hpp"
 
 namespace foreshard::gpu {
 

@@ -1,11 +1,11 @@
-#include "gpu/torch_collectives/replayable_collectives.hpp"
+#include "gpu/collectives/replayable_collectives.hpp"
 
 #include <vector>
 
 #include "core/device/pull_reduce_ctas.hpp"
 #include "core/device/transport_choice.hpp"
 #include "gpu/collectives/driver.hpp"
-#include "gpu/torch_collectives/stream_words.hpp"
+#include "gpu/collectives/stream_words.hpp"
 
 namespace foreshard::gpu {
 namespace {
@@ -20,8 +20,10 @@ constexpr Bytes kMaxSlice = 2 * kGiB;
 
 }  // namespace
 
-Result<std::unique_ptr<ReplayableCollectives>> ReplayableCollectives::create(SymmetricHeap& heap, std::uint32_t* busy) {
-  std::unique_ptr<ReplayableCollectives> made(new ReplayableCollectives(heap, busy));
+Result<std::unique_ptr<ReplayableCollectives>> ReplayableCollectives::create(SymmetricHeap& heap,
+                                                                             std::vector<std::uint32_t> members,
+                                                                             std::uint32_t rank, std::uint32_t* busy) {
+  std::unique_ptr<ReplayableCollectives> made(new ReplayableCollectives(heap, std::move(members), rank, busy));
   FORESHARD_TRY(made->set_up());
   return made;
 }
@@ -35,38 +37,45 @@ Result<void> ReplayableCollectives::set_up() {
   return heap_.bootstrap().barrier("replayable collectives");
 }
 
+Bytes ReplayableCollectives::fixed_bytes() {
+  return kReplayControl;
+}
+
 Address ReplayableCollectives::flag(std::uint32_t on, CallKind kind, std::uint32_t meeting,
                                     std::uint32_t writer) const {
-  const Address base = heap_.translate(control_, on).value_or(0);
-  return base + ((static_cast<Bytes>(kind) * kMeetings + meeting) * kMaxPeers + writer) * sizeof(std::uint32_t);
+  return there(control_, on) +
+         ((static_cast<Bytes>(kind) * kMeetings + meeting) * kMaxPeers + writer) * sizeof(std::uint32_t);
 }
 
 Result<void> ReplayableCollectives::meet(CallKind kind, std::uint32_t meeting, cudaStream_t stream) const {
   std::vector<CUstreamBatchMemOpParams> ops;
-  const Address busy = reinterpret_cast<Address>(busy_ + static_cast<std::uint32_t>(kind));
-  if (meeting == 0) ops.push_back(write_word(busy, 1));
+  const auto say_busy = [&](std::uint32_t busy) {
+    if (busy_ != nullptr)
+      ops.push_back(write_word(reinterpret_cast<Address>(busy_ + static_cast<std::uint32_t>(kind)), busy));
+  };
+  if (meeting == 0) say_busy(1);
   const auto each_peer = [&](auto op_of) {
     for (std::uint32_t r = 0; r < ranks(); ++r)
-      if (r != rank()) ops.push_back(op_of(r));
+      if (r != rank_) ops.push_back(op_of(r));
   };
-  each_peer([&](std::uint32_t r) { return write_word(flag(r, kind, meeting, rank()), 1); });
-  each_peer([&](std::uint32_t r) { return wait_word(flag(rank(), kind, meeting, r)); });
-  each_peer([&](std::uint32_t r) { return write_word(flag(rank(), kind, meeting, r), 0); });
-  if (meeting == 1) ops.push_back(write_word(busy, 0));
+  each_peer([&](std::uint32_t r) { return write_word(flag(r, kind, meeting, rank_), 1); });
+  each_peer([&](std::uint32_t r) { return wait_word(flag(rank_, kind, meeting, r)); });
+  each_peer([&](std::uint32_t r) { return write_word(flag(rank_, kind, meeting, r), 0); });
+  if (meeting == 1) say_busy(0);
   return put_words(ops, stream);
 }
 
 Result<void> ReplayableCollectives::all_gather(const void* input, void* output, Bytes slice, cudaStream_t stream) {
   if (!heap_.contains(reinterpret_cast<Address>(output), slice * ranks()))
     return fail(ErrorKind::mismatch, "the output of a low-contention all-gather is not in symmetric memory");
-  const Address own = reinterpret_cast<Address>(output) + rank() * slice;
+  const Address own = reinterpret_cast<Address>(output) + rank_ * slice;
   const bool in_place = reinterpret_cast<Address>(input) == own;
   FORESHARD_TRY(meet(CallKind::all_gather, 0, stream));
   for (std::uint32_t i = 1; slice != 0 && i <= ranks(); ++i) {
-    const std::uint32_t to = (rank() + i) % ranks();  // itself last
-    if (to == rank() && in_place) continue;
-    void* there = reinterpret_cast<void*>(*heap_.translate(own, to));
-    FORESHARD_TRY(check(cudaMemcpyAsync(there, input, slice, cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync"));
+    const std::uint32_t to = (rank_ + i) % ranks();  // itself last
+    if (to == rank_ && in_place) continue;
+    void* place = reinterpret_cast<void*>(there(own, to));
+    FORESHARD_TRY(check(cudaMemcpyAsync(place, input, slice, cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync"));
   }
   return meet(CallKind::all_gather, 1, stream);
 }
@@ -81,7 +90,7 @@ Result<ReduceItem> ReplayableCollectives::item_of(const ScatterCall& call) const
   auto* const words = reinterpret_cast<std::uint32_t*>(control_) + kFlagWords;
   ReduceItem item;
   for (std::uint32_t r = 0; r < ranks(); ++r) {
-    item.source[r] = reinterpret_cast<const void*>(*heap_.translate(input, r) + rank() * slice);
+    item.source[r] = reinterpret_cast<const void*>(there(input, r) + rank_ * slice);
     item.ready[r] = words + Word::zero;
     item.consumed[r] = words + Word::zero;
     item.answer[r] = words + Word::ignored;
@@ -89,12 +98,12 @@ Result<ReduceItem> ReplayableCollectives::item_of(const ScatterCall& call) const
   }
   item.output = call.output;
   item.ranks = ranks();
-  item.rank = rank();
+  item.rank = rank_;
   item.first_chunk = ~0U;  // and one is 0
   item.direct = 1;
   item.chunks.count = 1;
   item.chunks.total = slice;
-  const Address own = input + rank() * slice;
+  const Address own = input + rank_ * slice;
   item.aligned = own % 16 == 0 && reinterpret_cast<Address>(call.output) % 16 == 0 ? 1 : 0;
   item.input_type = call.input_type;
   item.output_type = call.output_type;
