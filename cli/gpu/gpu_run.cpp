@@ -16,6 +16,7 @@
 #include "core/adapt/program_kernels.hpp"
 #include "core/base/json_io.hpp"
 #include "core/settings/settings_table.hpp"
+#include "sim/predict/cuda_graph.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -143,6 +144,7 @@ Result<int> run_rank(const RunOptions& options, Console& console) {
                 {}, "--gpus and --nodes must give the number of ranks");
   const auto adapted = adapt(*planned->workload, planned->settings);
   FORESHARD_TRY(adapted);
+  FORESHARD_TRY(sim::check_capturable(adapted->workload, planned->settings));
   gpu::SessionOptions session_options;
   session_options.environment = *environment;
   session_options.settings = agreement(options, *planned);

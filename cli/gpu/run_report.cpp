@@ -92,6 +92,9 @@ void add_plan(Json& json, const RunReport& report) {
       {"peak_reserved_bytes", static_cast<std::int64_t>(p.peaks.reserved) - static_cast<std::int64_t>(peaks.reserved)},
       {"memory_equal", same(p.peaks, peaks)},
       {"memory_equal_at_addresses", report.equal_at_addresses ? Json(*report.equal_at_addresses) : Json(nullptr)}};
+  if (report.planned.settings.cuda_graph)
+    json["difference"]["graph_pool_bytes"] = static_cast<std::int64_t>(p.graph_pool.reserved) -
+                                             static_cast<std::int64_t>(report.execution.graph_pool.reserved);
 }
 
 }  // namespace
@@ -161,6 +164,10 @@ Json run_json(const RunReport& report) {
   json["peak_allocated_bytes"] = own.peaks.allocated;
   json["peak_active_bytes"] = own.peaks.active;
   json["peak_reserved_bytes"] = own.peaks.reserved;
+  if (report.planned.settings.cuda_graph) {
+    json["graph_pool_bytes"] = report.execution.graph_pool.reserved;
+    json["graph_pool_active_bytes"] = report.execution.graph_pool.active;
+  }
   json["num_alloc_retries"] = own.num_alloc_retries;
   json["out_of_memory"] = false;
   json["collectives"] = collectives_json(report.execution);
@@ -241,6 +248,8 @@ void print_run(Console& console, const RunReport& report) {
   peak("peak allocated", own.peaks.allocated, planned.allocated);
   peak("peak active", own.peaks.active, planned.active);
   peak("peak reserved", own.peaks.reserved, planned.reserved);
+  if (report.planned.settings.cuda_graph)
+    peak("  of the CUDA graph", report.execution.graph_pool.reserved, plan != nullptr ? plan->graph_pool.reserved : 0);
   table.print(console.out);
   if (report.equal_at_addresses)
     console.out << (*report.equal_at_addresses

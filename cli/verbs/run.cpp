@@ -9,6 +9,7 @@
 #include "cli/verbs/launcher.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
+#include "sim/predict/cuda_graph.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -24,9 +25,7 @@ Result<std::uint32_t> ranks_of(const RunOptions& options, Console& console) {
     return fail(ErrorKind::usage, "several nodes need a launcher that reaches them", {},
                 "start one process a GPU with torchrun, srun or mpirun, and give all of them one FORESHARD_SECRET or "
                 "FORESHARD_SECRET_FILE: torchrun --nnodes ... --no-python foreshard run ...");
-  if (planned->settings.cuda_graph)
-    return fail(ErrorKind::usage, "CUDA graphs are planned, not run", "--cuda-graph",
-                "`foreshard plan` has its step and its memory; run the step without it");
+  FORESHARD_TRY(sim::check_capturable(*planned->workload, planned->settings));
   return planned->settings.world();
 }
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace foreshard::gpu {
 namespace {
@@ -36,10 +37,14 @@ struct Cupti {
   decltype(&::cuptiActivityPushExternalCorrelationId) push_id = nullptr;
   decltype(&::cuptiActivityPopExternalCorrelationId) pop_id = nullptr;
   decltype(&::cuptiGetResultString) result_string = nullptr;
+  decltype(&::cuptiSubscribe) subscribe = nullptr;
+  decltype(&::cuptiEnableCallback) enable_callback = nullptr;
+  decltype(&::cuptiGetGraphNodeId) node_id = nullptr;
 };
 
 struct Raw {
   std::uint32_t correlation = 0;
+  std::uint64_t node = 0;  ///< of a CUDA graph; 0: none
   Nanoseconds start;
   Nanoseconds end;
 };
@@ -48,7 +53,9 @@ struct Raw {
 struct Records {
   std::mutex mutex;
   std::vector<Raw> activities;
-  std::map<std::uint32_t, std::uint64_t> op_of;  // by CUPTI's correlation id
+  std::map<std::uint32_t, std::uint64_t> op_of;           // by CUPTI's correlation id
+  std::map<std::uint64_t, std::uint64_t> number_of_node;  // by CUPTI's node id
+  std::optional<std::uint64_t> node_number;               // of the nodes that are made now
   std::uint64_t dropped = 0;
   const Cupti* cupti = nullptr;
 };
@@ -81,6 +88,9 @@ Result<Cupti> load() {
   find("cuptiActivityPushExternalCorrelationId", c.push_id);
   find("cuptiActivityPopExternalCorrelationId", c.pop_id);
   find("cuptiGetResultString", c.result_string);
+  find("cuptiSubscribe", c.subscribe);
+  find("cuptiEnableCallback", c.enable_callback);
+  find("cuptiGetGraphNodeId", c.node_id);
   if (!missing.empty()) return fail(ErrorKind::input, "this CUPTI has no " + missing, {}, "install CUDA 13's CUPTI");
   return c;
 }
@@ -109,11 +119,12 @@ void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::si
   *most_records = 0;
 }
 
-/// Kernels, copies, peer copies and memsets differ in their records' layout, not in these three fields.
+/// Kernels, copies, peer copies and memsets differ in their records' layout, not in these four fields.
 template <class Record>
 void add_activity(Records& out, const CUpti_Activity* record) {
   const auto* activity = reinterpret_cast<const Record*>(record);
   out.activities.push_back({activity->correlationId,
+                            activity->graphNodeId,
                             {static_cast<std::int64_t>(activity->start)},
                             {static_cast<std::int64_t>(activity->end)}});
 }
@@ -153,6 +164,41 @@ void CUPTIAPI buffer_completed(CUcontext context, std::uint32_t stream, std::uin
   std::free(buffer);
 }
 
+constexpr std::array kNodeCallbacks{CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
+
+/// Nodes are made on the thread that captures, within the call that is captured, and copied within cudaGraphInstantiate
+/// (CUPTI's sample cuda_graphs_trace).
+void CUPTIAPI node_made(void*, CUpti_CallbackDomain, CUpti_CallbackId which, const void* data) {
+  const auto* resource = static_cast<const CUpti_ResourceData*>(data);
+  const auto* graph = static_cast<const CUpti_GraphData*>(resource->resourceDescriptor);
+  const bool cloned = which == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED;
+  std::uint64_t node = 0;
+  std::uint64_t original = 0;
+  if (cupti()->node_id(graph->node, &node) != CUPTI_SUCCESS) return;
+  if (cloned && cupti()->node_id(graph->originalNode, &original) != CUPTI_SUCCESS) return;
+  Records& out = records();  // locked behind CUPTI's calls: its own thread holds its locks as it hands records over
+  const std::lock_guard lock(out.mutex);
+  if (!cloned && out.node_number) out.number_of_node[node] = *out.node_number;
+  if (!cloned) return;
+  if (const auto known = out.number_of_node.find(original); known != out.number_of_node.end())
+    out.number_of_node[node] = known->second;
+}
+
+/// Without a subscription (CUPTI gives one a process) nodes have no numbers, which unnamed() says.
+CUpti_SubscriberHandle subscriber() {
+  static const CUpti_SubscriberHandle kSubscriber = [] {
+    CUpti_SubscriberHandle handle = nullptr;
+    return cupti()->subscribe(&handle, node_made, nullptr) == CUPTI_SUCCESS ? handle : nullptr;
+  }();
+  return kSubscriber;
+}
+
+void hear_of_nodes(bool hear) {
+  if (subscriber() == nullptr) return;
+  for (const auto callback : kNodeCallbacks)
+    static_cast<void>(cupti()->enable_callback(hear ? 1 : 0, subscriber(), CUPTI_CB_DOMAIN_RESOURCE, callback));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ActivityRecording>> ActivityRecording::start() {
@@ -163,6 +209,8 @@ Result<std::unique_ptr<ActivityRecording>> ActivityRecording::start() {
     const std::lock_guard lock(records().mutex);
     records().activities.clear();
     records().op_of.clear();
+    records().number_of_node.clear();
+    records().node_number.reset();
     records().dropped = 0;
     records().cupti = &c;
   }
@@ -177,6 +225,7 @@ Result<std::unique_ptr<ActivityRecording>> ActivityRecording::start() {
 }
 
 ActivityRecording::~ActivityRecording() {
+  end_nodes();
   for (const CUpti_ActivityKind kind : kKinds) static_cast<void>(cupti()->disable(kind));
   static_cast<void>(cupti()->flush(0));
 }
@@ -190,15 +239,42 @@ void ActivityRecording::pop() {
   static_cast<void>(cupti()->pop_id(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last));
 }
 
+void ActivityRecording::begin_node(std::uint64_t number) {
+  bool first = false;
+  {
+    const std::lock_guard lock(records().mutex);
+    first = !records().node_number;
+    records().node_number = number;
+  }
+  if (first) hear_of_nodes(true);
+}
+
+void ActivityRecording::end_nodes() {
+  bool heard = false;
+  {
+    const std::lock_guard lock(records().mutex);
+    heard = records().node_number.has_value();
+    records().node_number.reset();
+  }
+  if (heard) hear_of_nodes(false);
+}
+
 Result<std::vector<Activity>> ActivityRecording::collect() {
   FORESHARD_TRY(check(*cupti(), cupti()->flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll"));
   Records& all = records();
   const std::lock_guard lock(all.mutex);
   std::vector<Activity> out;
   out.reserve(all.activities.size());
-  for (const Raw& raw : all.activities)
-    if (const auto op = all.op_of.find(raw.correlation); op != all.op_of.end())
-      out.push_back({op->second, raw.start, raw.end});
+  unnamed_ = 0;
+  for (const Raw& raw : all.activities) {
+    const auto op = all.op_of.find(raw.correlation);
+    if (op == all.op_of.end()) continue;
+    const auto node = all.number_of_node.find(raw.node);
+    if (raw.node != 0 && node == all.number_of_node.end())
+      ++unnamed_;
+    else
+      out.push_back({op->second + (raw.node != 0 ? node->second : 0), raw.start, raw.end});
+  }
   std::stable_sort(out.begin(), out.end(), [](const Activity& a, const Activity& b) { return a.start < b.start; });
   return out;
 }

@@ -3,8 +3,9 @@
 //
 // Who: CudaDevice, while it records. libcupti.so.13 is opened when the first recording starts: nothing links against
 // it, and a machine without it falls back to CUDA events (cuda_device.hpp). CUPTI has one state a process, so there is
-// one recording at a time. start() before, and stop() after the ops, with the device synchronised. Thread safety: one
-// thread; CUPTI's own thread hands the records over under a lock.
+// one recording at a time. Kernels of a CUDA graph come with the launch that they are of and their node, whose id CUPTI
+// tells as the node is made and as it is copied into the executable graph. start() before, and stop() after the ops,
+// with the device synchronised. Thread safety: one thread; CUPTI's own thread hands the records over under a lock.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace foreshard::gpu {
 
 /// One kernel, copy or memset.
 struct Activity {
-  std::uint64_t op = 0;  ///< what push() was given
+  std::uint64_t op = 0;  ///< what push() was given, of a node that and begin_node()'s number
   Nanoseconds start;     ///< on std::chrono::steady_clock
   Nanoseconds end;
 };
@@ -35,13 +36,21 @@ class ActivityRecording {
   /// What is issued between push() and pop() on this thread belongs to `op`.
   void push(std::uint64_t op);
   void pop();
+  /// Nodes of a CUDA graph that are made from now on have this number, until end_nodes(): the graph's executable form
+  /// is made before that. A launch between push() and pop() runs them as op + number.
+  void begin_node(std::uint64_t number);
+  void end_nodes();
   /// All activities so far, in order of their start. Requires a synchronised device. `dropped`: records that CUPTI
   /// lost.
   [[nodiscard]] Result<std::vector<Activity>> collect();
   [[nodiscard]] std::uint64_t dropped() const;
+  /// Activities of nodes that have no number: left out of collect(). As of its last call.
+  [[nodiscard]] std::uint64_t unnamed() const { return unnamed_; }
 
  private:
   ActivityRecording() = default;
+
+  std::uint64_t unnamed_ = 0;
 };
 
 }  // namespace foreshard::gpu

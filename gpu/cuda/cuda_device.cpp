@@ -33,6 +33,7 @@ CudaDevice::CudaDevice(Executor& executor, DeviceMemory& memory, CudaDeviceOptio
     : executor_(executor), options_(std::move(options)), clock_(options_.timing), staging_(memory) {}
 
 CudaDevice::~CudaDevice() {
+  graph_.release();
   static_cast<void>(cudaDeviceSynchronize());
   for (cudaStream_t stream : streams_) static_cast<void>(cudaStreamDestroy(stream));
 }
@@ -66,7 +67,19 @@ CommunicatorId CudaDevice::create_communicator(const CommunicatorOptions& option
 }
 
 template <class Put>
+OpId CudaDevice::add_node(StreamId stream, LabelId label, const Put& put, std::optional<CommunicatorId> communicator) {
+  const OpId op = clock_.node(stream, communicator);
+  graph_.count_op();
+  if (graph_.state() == LaunchedGraph::State::replaying) return op;
+  if (options_.on_op) options_.on_op(label);
+  const Result<void> done = guarded([&] { return put(handle(stream)); });
+  graph_.require_captured(done, handle(stream), options_.name_of ? options_.name_of(label) : std::string());
+  return op;
+}
+
+template <class Put>
 OpId CudaDevice::add(StreamId stream, LabelId label, const Put& put, std::optional<CommunicatorId> communicator) {
+  if (graph_.inside()) return add_node(stream, label, put, communicator);
   if (options_.on_op) options_.on_op(label);
   const cudaStream_t on = handle(stream);
   const OpId op = clock_.begin(stream, on);
@@ -101,18 +114,21 @@ OpId CudaDevice::copy(StreamId stream, const CopyWork& work) {
 // each collective makes every back end keep the rule of the seam.
 OpId CudaDevice::collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) {
   Group& group = groups_[communicator.value];
-  if (group.last.valid() && group.last_stream != stream) events_.wait(handle(stream), group.last);
+  if (group.last.valid() && group.last_stream != stream) stream_wait_event(stream, group.last);
   const CollectiveWork whole = work.input != 0 && work.output != 0 ? work : staging_.with_addresses(work, group.ranks);
   const OpId op = add(
       stream, work.label, [&](cudaStream_t on) { return group.run ? group.run(whole, on) : copy_through(whole, on); },
       communicator);
-  group.last = events_.record(stream, handle(stream));
+  group.last = record_event(stream);
   group.last_stream = stream;
   return op;
 }
 
 EventId CudaDevice::record_event(StreamId stream) {
-  return events_.record(stream, handle(stream));
+  if (!graph_.inside()) return events_.record(stream, handle(stream));
+  const EventId event = events_.completed();
+  graph_.record(event, handle(stream));
+  return event;
 }
 
 bool CudaDevice::event_complete(EventId event) {
@@ -125,7 +141,26 @@ void CudaDevice::synchronize_event(EventId event) {
 }
 
 void CudaDevice::stream_wait_event(StreamId stream, EventId event) {
-  events_.wait(handle(stream), event);
+  if (graph_.inside())
+    graph_.wait(handle(stream), event);
+  else
+    events_.wait(handle(stream), event);
+}
+
+void CudaDevice::forget_order() {
+  for (Group& group : groups_) group.last = {};
+}
+
+void CudaDevice::begin_graph_launch() {
+  forget_order();
+  clock_.begin_launch();
+  graph_.begin(streams_);
+}
+
+void CudaDevice::end_graph_launch() {
+  graph_.end(streams_);
+  clock_.launch(handle(kComputeStream), [this] { graph_.launch(streams_); });
+  forget_order();
 }
 
 void CudaDevice::synchronize() {

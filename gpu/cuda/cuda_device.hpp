@@ -5,6 +5,9 @@
 // come from gpu/kernels, collectives from gpu/collectives. host_work() does nothing, because a real host
 // takes the time it takes, unless the run asked for the pace of the host that the workload describes.
 //
+// A CUDA graph is captured at its first launch (launched_graph.hpp), which issues its nodes; the launches behind it
+// issue them again, and put nothing but the graph.
+//
 // The seam returns no errors: a failure of CUDA or of a peer leaves core as a DeviceFailure (failure.hpp).
 // One thread. Ranks make the same calls in the same order wherever collectives and communicators are concerned.
 #pragma once
@@ -17,6 +20,7 @@
 
 #include "core/device/device.hpp"
 #include "gpu/cuda/event_pool.hpp"
+#include "gpu/cuda/launched_graph.hpp"
 #include "gpu/cuda/op_clock.hpp"
 #include "gpu/cuda/staging.hpp"
 #include "gpu/kernels/executor.hpp"
@@ -35,6 +39,8 @@ struct CudaDeviceOptions {
   /// Heard before each op is put on its stream: what a rank that hangs is said to have done last. Empty: nobody
   /// listens.
   std::function<void(LabelId label)> on_op = {};
+  /// What an op is called in the error of a capture. Empty: it has its number alone.
+  std::function<std::string(LabelId label)> name_of = {};
   /// Asked after each wait of the host: an error ends the run (a peer died, and its collectives were aborted).
   std::function<Result<void>()> healthy = {};
   /// Makes a group of two ranks or more; a group of one copies. Empty: such groups are an error.
@@ -63,6 +69,9 @@ class CudaDevice final : public Device {
   void synchronize() override;
   void host_work(Nanoseconds length) override;
   [[nodiscard]] Nanoseconds host_now() override { return clock_.now(); }
+  [[nodiscard]] bool can_launch_graphs() const override { return true; }
+  void begin_graph_launch() override;
+  void end_graph_launch() override;
   /// With Timing::issue, start and end are the issue's.
   [[nodiscard]] std::span<const OpTiming> timings() const override { return clock_.timings(); }
 
@@ -71,6 +80,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] OpClock& clock() { return clock_; }
   /// Memory that stands in for operands, outside the caching allocator.
   [[nodiscard]] Bytes staging_bytes() const { return staging_.bytes(); }
+  /// What the driver took for the CUDA graph.
+  [[nodiscard]] Bytes graph_bytes() const { return graph_.bytes(); }
 
  private:
   struct Group {
@@ -84,6 +95,10 @@ class CudaDevice final : public Device {
   /// Puts one op: `put` gets the stream and returns a Result.
   template <class Put>
   OpId add(StreamId stream, LabelId label, const Put& put, std::optional<CommunicatorId> communicator = {});
+  template <class Put>
+  OpId add_node(StreamId stream, LabelId label, const Put& put, std::optional<CommunicatorId> communicator);
+  /// What comes now is ordered behind every collective so far by other means.
+  void forget_order();
   void check_health();
 
   Executor& executor_;
@@ -94,6 +109,7 @@ class CudaDevice final : public Device {
   Staging staging_;
   std::vector<cudaStream_t> streams_;
   std::vector<Group> groups_;
+  LaunchedGraph graph_;
 };
 
 }  // namespace foreshard::gpu

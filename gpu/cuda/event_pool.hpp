@@ -22,6 +22,8 @@ class EventPool {
 
   /// cudaEventRecord. Streams are numbered as the device does.
   [[nodiscard]] EventId record(StreamId stream, cudaStream_t handle);
+  /// The id of a recording that is complete for all who ask: one inside of a CUDA graph.
+  [[nodiscard]] EventId completed();
   /// cudaEventQuery.
   [[nodiscard]] bool complete(EventId id);
   void synchronize(EventId id);

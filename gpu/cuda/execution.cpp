@@ -10,6 +10,7 @@
 #include "core/base/units.hpp"
 #include "core/run/steady_step.hpp"
 #include "core/settings/carried_out.hpp"
+#include "core/step/graph_schedule.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cuda/value_reader.hpp"
 
@@ -53,7 +54,8 @@ class Runner {
         request_(request),
         session_(session),
         executor_(executor),
-        groups_(groups) {}
+        groups_(groups),
+        before_replay_(steps_before_replay(settings)) {}
 
   Result<void> warm_up();
   Result<void> time(Execution& out);
@@ -63,7 +65,7 @@ class Runner {
   struct Pass {
     StepOutcome outcome;
     std::map<OpId, Nanoseconds> marked;
-    Bytes staging = 0;
+    Bytes fixed = 0;  ///< outside of the caching allocator
     std::string caveat;
   };
   struct PassRequest {
@@ -86,6 +88,7 @@ class Runner {
   Session& session_;
   Executor& executor_;
   Groups& groups_;
+  std::int32_t before_replay_;   // steps of each pass that a CUDA graph needs first
   std::vector<OpId> warm_ends_;  // last op on the compute stream, by step
 };
 
@@ -122,6 +125,7 @@ Result<Runner::Pass> Runner::pass(PassRequest wanted, Run& run) {
     options.timing = wanted.timing;
     options.pace_host = request_.pace_host;
     options.on_op = [this](LabelId label) { session_.report(workload_.labels.text(label)); };
+    options.name_of = [this](LabelId label) { return workload_.labels.text(label); };
     options.healthy = [this]() -> Result<void> {
       if (const auto failure = session_.failure()) return tl::unexpected<Error>(failure->error());
       return groups_.health();
@@ -141,14 +145,15 @@ Result<Runner::Pass> Runner::pass(PassRequest wanted, Run& run) {
     auto outcome = run_steps(workload_, settings_, wanted.steps, *device, *memory, run);
     FORESHARD_TRY(outcome);
     if (outcome->out_of_memory) return tl::unexpected<Error>(out_of_memory_error(*outcome));
-    return Pass{std::move(*outcome), device->clock().marked(), device->staging_bytes(), device->clock().caveat()};
+    return Pass{std::move(*outcome), device->clock().marked(), device->staging_bytes() + device->graph_bytes(),
+                device->clock().caveat()};
   });
 }
 
 Result<void> Runner::warm_up() {
   say("warming up");
   Run ignored;
-  auto warm = pass({.steps = steps(std::max(request_.warmup, 2))}, ignored);
+  auto warm = pass({.steps = steps(std::max(request_.warmup, 2) + before_replay_)}, ignored);
   FORESHARD_TRY(warm);
   for (const StepOutcome::Step& step : warm->outcome.steps) {
     if (!step.last_compute_op) return {};  // no kernels: steps have no device time
@@ -157,7 +162,8 @@ Result<void> Runner::warm_up() {
   return session_.bootstrap().barrier("warmed up");
 }
 
-/// Steps from the second on issue the same ops, so the last op of each is known before it is issued.
+/// Steps from the second on issue the same ops, captured and replayed or not, so the last op of each is known before it
+/// is issued.
 std::vector<OpId> Runner::step_ends(std::int32_t count) const {
   std::vector<OpId> ends;
   if (warm_ends_.size() < 2) return ends;
@@ -172,19 +178,21 @@ std::vector<OpId> Runner::step_ends(std::int32_t count) const {
 
 Result<void> Runner::time(Execution& out) {
   say("timing");
-  const std::int32_t count = request_.skip + request_.steps;
+  const std::int32_t skip = std::max(request_.skip, 1) + before_replay_;
+  const std::int32_t count = request_.skip + before_replay_ + request_.steps;
   const std::vector<OpId> ends = step_ends(count);
   ValueReader reader(request_.gradients);
   Run ignored;
   auto timed = pass({.steps = steps(count), .marks = ends, .reader = out.computed ? &reader : nullptr}, ignored);
   FORESHARD_TRY(timed);
-  out.fixed_bytes = std::max(out.fixed_bytes, timed->staging);
+  out.fixed_bytes = std::max(out.fixed_bytes, timed->fixed);
   out.timed_memory = std::move(timed->outcome.memory);
+  out.graph_pool = timed->outcome.graph_pool;
   out.measured.losses = reader.losses();
   const auto& steps_done = timed->outcome.steps;
   for (std::size_t k = 0; k < steps_done.size(); ++k) {
     out.measured.step_peaks.push_back(steps_done[k].peaks);
-    if (k < static_cast<std::size_t>(std::max(request_.skip, 1))) continue;
+    if (k < static_cast<std::size_t>(skip)) continue;
     out.measured.host_issue_ms.push_back((steps_done[k].host_end - steps_done[k].host_begin).ms());
     if (ends.empty()) continue;
     if (steps_done[k].last_compute_op != ends[k] || timed->marked.count(ends[k]) == 0) {
@@ -201,7 +209,7 @@ Result<void> Runner::time(Execution& out) {
 Result<void> Runner::record(Execution& out, Run& run) {
   if (request_.recorded <= 0) return {};
   say("recording");
-  StepRequest request = steps(request_.recorded);
+  StepRequest request = steps(request_.recorded + before_replay_);
   request.record = true;
   auto recorded = pass({.steps = request, .timing = Timing::activities}, run);
   FORESHARD_TRY(recorded);
@@ -270,7 +278,7 @@ Result<Execution> execute(const Workload& workload, const Settings& wanted, cons
   FORESHARD_TRY(describe(out, run, workload, settings));
   auto executor = Executor::create();
   FORESHARD_TRY(executor);
-  Groups groups(session.bootstrap(), transports_of(settings));
+  Groups groups(session.bootstrap(), transports_of(settings), settings.cuda_graph.has_value());
   const AbortLink link(session, groups);
   Runner runner(workload, settings, request, session, **executor, groups);
   FORESHARD_TRY(runner.warm_up());

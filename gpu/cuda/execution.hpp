@@ -4,6 +4,9 @@
 // Who: cli's run, in each rank's process. Every rank calls execute() with the same arguments. Deterministic but for
 // time.
 //
+// With a CUDA graph (Settings::cuda_graph) each pass has the graph's eager and warm-up steps and its capture first, on
+// top of those named below: what is timed and reported are replays.
+//
 // Three passes, each from setup on (so with fresh weights): `warmup` steps that nobody times; `skip` + `steps` steps
 // with one CUDA event a step; `recorded` steps with everything recorded. The second gives step times, losses and
 // gradients, the third the Run, on which CUPTI's own cost lies. Memory peaks are those of the second pass; the third
@@ -61,7 +64,8 @@ struct Execution {
   ProcessMemory recorded_memory;  ///< of the recorded pass, which the Run shows
   std::vector<GroupPath> paths;
   PoolCounters pools;
-  Bytes fixed_bytes = 0;  ///< device memory outside the caching allocator: workspaces, staging, flags
+  Bytes fixed_bytes = 0;  ///< device memory outside the caching allocator: workspaces, staging, flags, a CUDA graph
+  GraphPool graph_pool;   ///< of the timed pass, at its end
   bool computed = false;  ///< real numbers; else kernels of the same shape, bytes and duration
   bool paced = false;     ///< the host issued no faster than the workload's host costs say
   std::string nccl;       ///< version

@@ -32,8 +32,8 @@ std::vector<Transport> transports_of(const Settings& settings) {
   return out;
 }
 
-Groups::Groups(Bootstrap& bootstrap, std::vector<Transport> transports)
-    : bootstrap_(bootstrap), transports_(std::move(transports)) {
+Groups::Groups(Bootstrap& bootstrap, std::vector<Transport> transports, bool captured)
+    : bootstrap_(bootstrap), transports_(std::move(transports)), captured_(captured) {
   if (!needs_heap(transports_)) return;
   auto heap = SymmetricHeap::create(bootstrap_);
   if (heap)
@@ -51,6 +51,7 @@ Result<GroupCollective> Groups::group(const CommunicatorOptions& options) {
     std::iota(settings.members.begin(), settings.members.end(), 0U);
   }
   settings.transports = transports_;
+  settings.captured = captured_;
   const std::string key = fmt::format("{} {}", options.name, fmt::join(settings.members, ","));
   auto found = by_name_.find(key);
   if (found == by_name_.end()) {

@@ -27,7 +27,8 @@ class Groups {
  public:
   /// `exchange` outlives this. `transports`: those that collectives may ask for. GPUs without peer memory do without
   /// our own transport; heap_caveat() says why.
-  Groups(Bootstrap& bootstrap, std::vector<Transport> transports);
+  /// `captured`: a CUDA graph may take collectives in.
+  Groups(Bootstrap& bootstrap, std::vector<Transport> transports, bool captured = false);
   Groups(const Groups&) = delete;
   Groups& operator=(const Groups&) = delete;
 
@@ -58,6 +59,7 @@ class Groups {
 
   Bootstrap& bootstrap_;
   std::vector<Transport> transports_;
+  bool captured_;
   std::unique_ptr<SymmetricHeap> heap_;
   std::string heap_caveat_;
   std::map<std::string, std::unique_ptr<Communicator>> by_name_;  // name and members

@@ -43,16 +43,26 @@ OpClock::OpClock(Timing timing) : timing_(timing), origin_(steady_now()) {
 
 OpClock::~OpClock() {
   if (zero_ != nullptr) static_cast<void>(cudaEventDestroy(zero_));
-  for (const EventPair& pair : pairs_) {
-    static_cast<void>(cudaEventDestroy(pair.begin));
-    static_cast<void>(cudaEventDestroy(pair.end));
-  }
+  const auto destroy = [](const EventPair& pair) {
+    for (cudaEvent_t event : {pair.begin, pair.end})
+      if (event != nullptr) static_cast<void>(cudaEventDestroy(event));
+  };
+  for (const EventPair& pair : pairs_) destroy(pair);
+  for (const Launch& launch : launches_) destroy(launch.events);
   for (const auto& [op, event] : marks_)
     if (event != nullptr) static_cast<void>(cudaEventDestroy(event));
 }
 
 std::string OpClock::caveat() const {
-  if (activities_ == nullptr || activities_->dropped() == 0) return caveat_;
+  if (timing_ == Timing::events && !launches_.empty())
+    return caveat_ + "; ops of a CUDA graph have the length of the whole launch";
+  if (activities_ == nullptr) return caveat_;
+  if (activities_->unnamed() != 0)
+    return fmt::format(
+        "CUPTI did not say which nodes of the CUDA graph {} kernels are: ops of it look shorter than they "
+        "were",
+        activities_->unnamed());
+  if (activities_->dropped() == 0) return caveat_;
   return fmt::format("CUPTI lost {} records: some ops look shorter than they were", activities_->dropped());
 }
 
@@ -60,14 +70,20 @@ Nanoseconds OpClock::now() const {
   return {steady_now() - origin_};
 }
 
-OpId OpClock::begin(StreamId stream, cudaStream_t handle) {
+OpId OpClock::add(StreamId stream, std::optional<CommunicatorId> communicator) {
   const OpId op{static_cast<std::uint32_t>(timings_.size())};
   const Nanoseconds issue = now();
   timings_.push_back({issue, issue, issue});
-  placed_.push_back({stream, {}});
+  placed_.push_back({stream, communicator});
+  if (timing_ == Timing::events) pairs_.emplace_back();
+  return op;
+}
+
+OpId OpClock::begin(StreamId stream, cudaStream_t handle) {
+  const OpId op = add(stream, {});
   if (activities_) activities_->push(op.value + 1ULL);
   if (timing_ == Timing::events) {
-    pairs_.push_back({timing_event(), timing_event()});
+    pairs_.back() = {timing_event(), timing_event()};
     require(cudaEventRecord(pairs_.back().begin, handle), "cudaEventRecord");
   }
   return op;
@@ -77,11 +93,46 @@ void OpClock::end(OpId op, cudaStream_t handle, std::optional<CommunicatorId> co
   placed_[op.value].communicator = communicator;
   if (activities_) activities_->pop();
   if (timing_ == Timing::events) require(cudaEventRecord(pairs_[op.value].end, handle), "cudaEventRecord");
+  mark_end(op, handle);
+}
+
+void OpClock::mark_end(OpId op, cudaStream_t handle) {
   if (marks_.empty()) return;
   if (const auto mark = marks_.find(op); mark != marks_.end()) {
     mark->second = timing_event();
     require(cudaEventRecord(mark->second, handle), "cudaEventRecord");
   }
+}
+
+void OpClock::begin_launch() {
+  launches_.push_back({timings_.size(), timings_.size(), {}});
+}
+
+OpId OpClock::node(StreamId stream, std::optional<CommunicatorId> communicator) {
+  const OpId op = add(stream, communicator);
+  if (activities_) activities_->begin_node(op.value - launches_.back().first);
+  return op;
+}
+
+void OpClock::before_launch(cudaStream_t handle) {
+  Launch& launch = launches_.back();
+  launch.last = timings_.size();
+  if (activities_) {
+    activities_->end_nodes();
+    activities_->push(launch.first + 1ULL);
+  }
+  if (timing_ != Timing::events) return;
+  launch.events = {timing_event(), timing_event()};
+  require(cudaEventRecord(launch.events.begin, handle), "cudaEventRecord");
+}
+
+void OpClock::after_launch(cudaStream_t handle) {
+  const Launch& launch = launches_.back();
+  if (activities_) activities_->pop();
+  if (timing_ == Timing::events) require(cudaEventRecord(launch.events.end, handle), "cudaEventRecord");
+  const auto of_launch = [](std::size_t op) { return OpId{static_cast<std::uint32_t>(op)}; };
+  const auto end = marks_.lower_bound(of_launch(launch.last));
+  for (auto mark = marks_.lower_bound(of_launch(launch.first)); mark != end; ++mark) mark_end(mark->first, handle);
 }
 
 void OpClock::mark(std::span<const OpId> ops) {
@@ -147,9 +198,15 @@ void OpClock::settle_activities() {
 void OpClock::settle_events() {
   const std::vector<bool> seen(timings_.size(), true);
   for (std::size_t i = settled_; i < timings_.size(); ++i) {
+    if (pairs_[i].begin == nullptr) continue;
     timings_[i].start = time_of(pairs_[i].begin);
     timings_[i].end = time_of(pairs_[i].end);
   }
+  for (const Launch& launch : launches_)
+    for (std::size_t i = std::max(launch.first, settled_); i < launch.last; ++i) {
+      timings_[i].start = time_of(launch.events.begin);
+      timings_[i].end = time_of(launch.events.end);
+    }
   settle_order(settled_, seen);
 }
 

@@ -7,8 +7,9 @@
 // - events: a pair of CUDA events around every op. They stretch small kernels by 1 to 3 µs and include what an op waits
 //   for within itself; used where CUPTI is not to be had.
 // - activities: CUPTI's timestamps (activity.hpp). An op is the union of the kernels, copies and memsets it put.
-// An op without any activity (a collective of one rank in place, a launch that another op does) is given no length at
-// the moment when what it is ordered behind had ended.
+// Ops of a CUDA graph are issued one by one and put as one: CUPTI tells them apart by the node they are, events time
+// the launch as a whole, and each of its ops is given that length. An op without any activity (a collective of one rank
+// in place, a launch that another op does) is given no length at the moment when what it is ordered behind had ended.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -44,7 +45,18 @@ class OpClock {
   OpId begin(StreamId stream, cudaStream_t handle);
   void end(OpId op, cudaStream_t handle, std::optional<CommunicatorId> communicator = {});
 
-  /// An event behind each of these ops; given before they are issued.
+  /// A launch of a CUDA graph: the ops of node() until launch(), whose `put` puts the graph on the stream. In the
+  /// launch that captures it, what is put after a call of node() is that node's.
+  void begin_launch();
+  OpId node(StreamId stream, std::optional<CommunicatorId> communicator);
+  template <class Put>
+  void launch(cudaStream_t handle, const Put& put) {
+    before_launch(handle);
+    put();
+    after_launch(handle);
+  }
+
+  /// An event behind each of these ops, behind the whole launch where one is a node; given before they are issued.
   void mark(std::span<const OpId> ops);
   /// When the marked ops ended, by op. Requires a synchronised device.
   [[nodiscard]] std::map<OpId, Nanoseconds> marked();
@@ -62,6 +74,15 @@ class OpClock {
     cudaEvent_t begin = nullptr;
     cudaEvent_t end = nullptr;
   };
+  struct Launch {
+    std::size_t first = 0;  ///< op
+    std::size_t last = 0;   ///< the one behind
+    EventPair events;       ///< Timing::events
+  };
+  OpId add(StreamId stream, std::optional<CommunicatorId> communicator);
+  void before_launch(cudaStream_t handle);
+  void after_launch(cudaStream_t handle);
+  void mark_end(OpId op, cudaStream_t handle);
   void settle_activities();
   void settle_events();
   /// Ops from `from` on that did nothing, and the order of issue, start and end of all others.
@@ -76,7 +97,8 @@ class OpClock {
   std::unique_ptr<ActivityRecording> activities_;
   std::vector<OpTiming> timings_;
   std::vector<Placed> placed_;
-  std::vector<EventPair> pairs_;  // by op, Timing::events
+  std::vector<EventPair> pairs_;  // by op, Timing::events; none of a node
+  std::vector<Launch> launches_;
   std::map<OpId, cudaEvent_t> marks_;
   std::size_t settled_ = 0;
   std::map<std::uint32_t, Nanoseconds> stream_end_;  // of settled ops

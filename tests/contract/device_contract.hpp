@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "core/device/device.hpp"
 #include "core/device/device_memory.hpp"
@@ -18,6 +19,7 @@ struct DeviceSubject {
   std::function<std::unique_ptr<Device>()> make;
   bool virtual_time = true;  ///< host_work() moves the clock by what it is told
   bool one_clock = true;     ///< host_now() and timings() are on one clock
+  bool nodes_timed = true;   ///< timings() tells the nodes of a CUDA graph apart
 };
 
 inline OpId kernel(Device& device, StreamId stream, std::int64_t ns = 20'000) {
@@ -133,12 +135,47 @@ inline void host_contract(const DeviceSubject& subject, Device& device, StreamId
   }
 }
 
+/// One launch of a graph that goes to the side stream and back; its ops in order.
+inline std::vector<OpId> launch_graph(Device& device, StreamId side, CommunicatorId world) {
+  const CollectiveWork gather{CollectiveKind::all_gather, Transport::nccl, 1 << 20, {}};
+  std::vector<OpId> ops;
+  device.begin_graph_launch();
+  ops.push_back(kernel(device, kComputeStream, 200'000));
+  device.stream_wait_event(side, device.record_event(kComputeStream));
+  ops.push_back(device.collective(side, world, gather));
+  ops.push_back(kernel(device, side, 50'000));
+  device.stream_wait_event(kComputeStream, device.record_event(side));
+  ops.push_back(kernel(device, kComputeStream, 100'000));
+  ops.push_back(device.collective(kComputeStream, world, gather));
+  device.end_graph_launch();
+  return ops;
+}
+
+inline void graph_contract(const DeviceSubject& subject, Device& device, StreamId side) {
+  if (!device.can_launch_graphs()) return;
+  SECTION("each launch of a graph runs its ops in the order of streams and events, and what comes behind it after it") {
+    const CommunicatorId world = device.create_communicator({"world", 1, 1});
+    for (int i = 0; i < 3; ++i) {
+      const OpId before = kernel(device, kComputeStream, 100'000);
+      const std::vector<OpId> ops = launch_graph(device, side, world);
+      const OpId behind = kernel(device, side);
+      static_cast<void>(device.collective(side, world, {CollectiveKind::all_gather, Transport::nccl, 1 << 20, {}}));
+      device.synchronize();
+      CHECK(after(device, ops.front(), before));
+      CHECK(after(device, behind, ops[2]));
+      for (std::size_t k = 1; subject.nodes_timed && k < ops.size(); ++k) CHECK(after(device, ops[k], ops[k - 1]));
+      CHECK(ops.back().value - ops.front().value == ops.size() - 1);
+    }
+  }
+}
+
 inline void device_contract(const DeviceSubject& subject) {
   const std::unique_ptr<Device> device = subject.make();
   const StreamId side = device->create_stream({"side", -1});
   CHECK(side != kComputeStream);
   ordering_contract(*device, side);
   host_contract(subject, *device, side);
+  graph_contract(subject, *device, side);
 }
 
 struct MemorySubject {

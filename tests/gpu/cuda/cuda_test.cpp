@@ -31,8 +31,10 @@ TEST_CASE("the CUDA device keeps the contract of a back end, timed by events") {
   if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
   Rig rig;
   // An event's time is a float of milliseconds since an event whose host time is known to some microseconds.
-  contract::device_contract(
-      {.make = [&] { return rig.device(Timing::events); }, .virtual_time = false, .one_clock = false});
+  contract::device_contract({.make = [&] { return rig.device(Timing::events); },
+                             .virtual_time = false,
+                             .one_clock = false,
+                             .nodes_timed = false});
 }
 
 TEST_CASE("CUDA memory keeps the contract of a back end") {
@@ -105,6 +107,83 @@ TEST_CASE("events are used again, and their ids stay valid") {
   CHECK_FALSE(device->event_complete(late));
   device->synchronize_event(late);
   CHECK(device->event_complete(late));
+}
+
+TEST_CASE("a replay of a CUDA graph takes the time of its ops, and CUPTI tells them apart") {
+  if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
+  Rig rig;
+  const auto device = rig.device(Timing::activities);
+  INFO(device->clock().caveat());
+  REQUIRE(device->clock().timing() == Timing::activities);
+  const StreamId side = device->create_stream({"side", -1});
+  for (int launch = 0; launch < 3; ++launch) {
+    device->begin_graph_launch();
+    const OpId first = contract::kernel(*device, kComputeStream, 2'000'000);
+    const OpId beside = contract::kernel(*device, side, 3'000'000);
+    const OpId second = contract::kernel(*device, kComputeStream, 1'000'000);
+    device->end_graph_launch();
+    device->synchronize();
+    CHECK(device->clock().caveat().empty());
+    const auto length = [&](OpId op) {
+      return (device->timings()[op.value].end - device->timings()[op.value].start).us();
+    };
+    CHECK(length(first) == Approx(2000).epsilon(0.02));
+    CHECK(length(second) == Approx(1000).epsilon(0.02));
+    CHECK(length(beside) == Approx(3000).epsilon(0.02));
+    CHECK(device->timings()[beside.value].start < device->timings()[first.value].end);  // no edge between the two
+  }
+  CHECK(device->graph_bytes() < kGiB);
+}
+
+TEST_CASE("the end of a marked op in a CUDA graph is the launch's") {
+  if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
+  Rig rig;
+  const auto device = rig.device(Timing::issue);
+  const std::array<OpId, 2> ops{OpId{1}, OpId{3}};
+  device->clock().mark(ops);
+  for (int launch = 0; launch < 2; ++launch) {
+    device->begin_graph_launch();
+    for (int i = 0; i < 2; ++i) contract::kernel(*device, kComputeStream, 500'000);
+    device->end_graph_launch();
+  }
+  device->synchronize();
+  const auto ends = device->clock().marked();
+  REQUIRE(ends.size() == 2);
+  CHECK((ends.at(ops[1]) - ends.at(ops[0])).us() == Approx(1000).epsilon(0.1));
+}
+
+TEST_CASE("a launch that is not the captured one, and an op that cannot be captured, are errors") {
+  if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
+  Rig rig;
+  const auto launches = [&](int ops, CudaDevice& device) {
+    return guarded([&]() -> Result<void> {
+      device.begin_graph_launch();
+      for (int i = 0; i < ops; ++i) contract::kernel(device, kComputeStream, 1000);
+      device.end_graph_launch();
+      return {};
+    });
+  };
+  const auto device = rig.device(Timing::issue);
+  CHECK(launches(2, *device));
+  const auto other = launches(3, *device);
+  REQUIRE_FALSE(other);
+  CHECK(other.error().what.find("has 3 ops, its capture has 2") != std::string::npos);
+  CudaDeviceOptions options;
+  options.name_of = [](LabelId) { return std::string("synchronises"); };
+  options.make_group = [](const CommunicatorOptions&) -> Result<GroupCollective> {
+    return [](const CollectiveWork&, cudaStream_t stream) { return check(cudaStreamSynchronize(stream), "wait"); };
+  };
+  const auto fails = require(CudaDevice::create(*rig.executor, *rig.memory, options));
+  const CommunicatorId two = fails->create_communicator({"two", 2, 2});
+  const auto refused = guarded([&]() -> Result<void> {
+    fails->begin_graph_launch();
+    static_cast<void>(fails->collective(kComputeStream, two, {CollectiveKind::all_gather, Transport::nccl, 1024, {}}));
+    fails->end_graph_launch();
+    return {};
+  });
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what.find("op 0 of the step's passes ('synchronises') cannot be captured") !=
+        std::string::npos);
 }
 
 TEST_CASE("a limit is memory that is not there") {
