@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Everything that needs GPUs, in one run of at most ten minutes on four of them: contract and kernel tests, collectives,
-# numerics against PyTorch, memory of run against plan, step times, the probe, plan against run, over-allocation.
+# numerics against PyTorch, memory of run against plan, step times, the probe, plan against run, over-allocation. On
+# request alone: steps in a CUDA graph against the same steps without (four minutes).
 # Prints one table; logs and JSON stay in the output folder. Parts that find no time left are listed as skipped.
 #
 #   tools/gpu_suite.sh BIN OUT [GPUS] [SECONDS] [PART...]
 #
 # BIN: folder with foreshard, foreshard-gpu and the test programs (test_gpu_cuda, …). PART: contract collectives numerics
-# memory probe plan step overallocation; default all. Environment: PYTHON (default python3), FORESHARD_TORCH_SCRIPT: a
+# memory probe plan step overallocation (default: all of these), graph. Environment: PYTHON (default python3), FORESHARD_TORCH_SCRIPT: a
 # script that trains with FSDP2 under torchrun, for step times and reserved memory beside PyTorch's. It takes
 #   --model llama-8b|mlp --batch N --seq N        mlp: that of pytorch#147168 in float32, four layers of dim 10240
 #   --mp bf16                                     parameters in bfloat16, float32 reduction
@@ -72,6 +73,9 @@ run() { # run NAME SECONDS ARGUMENTS…: foreshard run --json
 
 TINY="llama-tiny --batch 2 --seq 1024 --param-dtype bfloat16"
 MLP="mlp --dim 4096 --layers 4 --batch 4"
+FUSED="--optimizer adam-fused"
+OWN="--all-gather low-contention --reduce-scatter low-contention"
+LLAMA_1B="llama-1b --batch 1 --seq 512 --param-dtype bfloat16 --reduce-dtype float32"
 LLAMA_8B="llama-8b --batch 1 --param-dtype bfloat16 --reduce-dtype float32 --kernels fused"
 
 if part contract; then
@@ -124,6 +128,36 @@ EOF_MODELS
   rm -rf "$OUT"/gradients_*
 fi
 
+# A graph's peaks and pool are the plan's to the byte, and its losses those of the steps without it.
+if part graph; then
+  GRAPH=3
+  while read -r name options; do
+    for graph in none $GRAPH; do
+      rm -f "$OUT/graph_${name}_$graph.out"
+      # shellcheck disable=SC2086
+      run "graph_${name}_$graph" 60 $options --cuda-graph $graph --warmup 2 --steps 6 --no-record || continue 2
+    done
+    digest "graph_${name}_$GRAPH" "(lambda eager, d: (lambda loss: (loss <= 2e-6 and d['graph_pool_bytes'] == 0 and (d['memory_equal'] or d['memory_equal_at_addresses'] is True), '%.2f ms, without graph %.2f (host %.1f and %.1f); losses differ by %.1e%s; reserved %.2f GB, plan %+d B; pool %.2f GB, plan %+d B%s' % (j['step_ms'], eager['step_ms'], j['host_ms'], eager['host_ms'], loss, '' if loss else ' (bit for bit)', j['peak_reserved_bytes'] / 1e9, d['peak_reserved_bytes'], j['graph_pool_bytes'] / 1e9, d['graph_pool_bytes'], '' if d['memory_equal'] else '; peaks differ')))(max(abs(a / b - 1) for a, b in zip(j['losses'], eager['losses']))))(json.load(open('$OUT/graph_${name}_none.out')), j['difference'])"
+  done <<EOF_SETTINGS
+tiny $TINY
+tiny_own $TINY $OWN --optimizer adam-fused
+1b_nccl $LLAMA_1B
+1b_nccl_kept $LLAMA_1B --reshard-after-forward false
+1b_own $LLAMA_1B $OWN
+1b_own_kept $LLAMA_1B $OWN --reshard-after-forward false
+8b_nccl $LLAMA_8B --seq 512 $FUSED
+8b_nccl_kept $LLAMA_8B --seq 512 $FUSED --reshard-after-forward false
+8b_own $LLAMA_8B --seq 512 $FUSED $OWN
+8b_own_kept $LLAMA_8B --seq 512 $FUSED $OWN --reshard-after-forward false
+tiny_copy_engine $TINY --all-gather copy-engine
+tiny_symmetric $TINY --all-gather symmetric
+EOF_SETTINGS
+  # A recorded replay: its kernels have their times, in a store.
+  # shellcheck disable=SC2086
+  run graph_recorded 60 $TINY --cuda-graph $GRAPH --warmup 2 --steps 6 --force -o "$OUT/graph_recorded.db" &&
+    digest graph_recorded "(j['compute_ms'] > 0 and not any('graph' in w for w in j['warnings']), 'recorded %.2f ms: %.2f compute, %.2f communication, %.2f of it exposed; timed %.2f ms; %s' % (j['recorded_step_ms'], j['compute_ms'], j['communication_ms'], j['exposed_communication_ms'], j['step_ms'], '; '.join(j['warnings'])))"
+fi
+
 MACHINE=h200
 if part probe; then
   try 175 probe "$BIN/foreshard" probe --gpus "$GPUS" -o "$OUT/machine.json" --force --json &&
@@ -171,8 +205,6 @@ torch_run() {
 
 # PyTorch's settings are the best of those tried on two GPUs (2026-11-21 and 22): default, explicit prefetch, no
 # reshard, symmetric memory with zero CTAs, fused Adam, and combinations of them.
-FUSED="--optimizer adam-fused"
-OWN="--all-gather low-contention --reduce-scatter low-contention"
 BEST="--mp,bf16,--opt,adam-fused,--reshard,false,--symm,NCCL,--zero-cta,1"
 if part step; then
   # MOST: run's step over PyTorch's, the aim.
