@@ -84,8 +84,9 @@ class Device : public StreamEvents {
   /// What is issued until end_graph_launch() are nodes of one CUDA graph, which the host launches with one call
   /// (cudaGraphLaunch): no node waits for the host's program, and none finds a launch queue full. Streams and events
   /// between them are the graph's edges. A device has one graph: every launch makes the calls of the first, on the same
-  /// operands, and neither synchronises nor asks for events. Nothing outside waits for an event recorded inside, but
-  /// all work issued behind a launch for the streams it uses. Only where can_launch_graphs().
+  /// operands, and neither synchronises nor asks for events. Nothing outside waits for an event recorded inside; what a
+  /// stream is given before or behind a launch runs before or after what the launch has on that stream. Only where
+  /// can_launch_graphs().
   [[nodiscard]] virtual bool can_launch_graphs() const { return false; }
   virtual void begin_graph_launch() {}
   virtual void end_graph_launch() {}

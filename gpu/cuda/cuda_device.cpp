@@ -72,7 +72,10 @@ OpId CudaDevice::add_node(StreamId stream, LabelId label, const Put& put, std::o
   graph_.count_op();
   if (graph_.state() == LaunchedGraph::State::replaying) return op;
   if (options_.on_op) options_.on_op(label);
-  const Result<void> done = guarded([&] { return put(handle(stream)); });
+  const Result<void> done = guarded([&]() -> Result<void> {
+    FORESHARD_TRY(put(handle(stream)));
+    return check(cudaPeekAtLastError(), "the op's launch");
+  });
   graph_.require_captured(done, handle(stream), options_.name_of ? options_.name_of(label) : std::string());
   return op;
 }
