@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/device/transport_traits.hpp"
 #include "core/kernel/own_kernels.hpp"
 #include "core/settings/pytorch_version.hpp"
 #include "core/settings/version_rules.hpp"
@@ -92,6 +93,13 @@ bool recomputes_casts(const Workload& workload) {
     }
   }
   return false;
+}
+
+/// Whether a CUDA graph holds collectives of gpu/collectives/replayable_collectives.hpp.
+bool replays_own_collectives(const Workload& workload, const Settings& settings) {
+  if (!settings.cuda_graph || settings.shard_ranks() == 1) return false;
+  return settings.reduce_scatter == Transport::pull_reduce ||
+         (workload.lowering == Lowering::foreshard && outside_nccl(settings.all_gather));
 }
 
 /// A rule's sentence inside another one.
@@ -245,6 +253,13 @@ void judge_machine(const Workload& recorded, const Workload& adapted, const Mach
     estimate(
         "separate_reduce_scatter_group: reduce-scatters beside all-gathers of the same ranks are modelled, not "
         "measured: no recording that the model rests on has them",
+        p);
+  }
+  if (replays_own_collectives(adapted, settings)) {
+    elsewhere = true;
+    estimate(
+        "cuda_graph: foreshard's own collectives take another form there, with flags that can be replayed and no "
+        "resident reduction, which is not measured: they are priced as in an eager step",
         p);
   }
   if (!elsewhere || !p.has_time || p.step_ms <= 0) return;

@@ -129,6 +129,26 @@ TEST_CASE("what cannot be captured is refused with its reason", "[cuda_graph]") 
   CHECK(not_capturable(own, settings).empty());
 }
 
+TEST_CASE("our own collectives in a graph are another form than the one that is priced: no such plan is valid",
+          "[cuda_graph]") {
+  Settings settings = base();
+  settings.gpus = 2;
+  settings.reduce_scatter = Transport::pull_reduce;
+  const Workload workload = foreshard::test::timed_workload(settings, 4);
+  const auto said = [&] {
+    const auto p = predict(workload, machine(), {settings, {}});
+    REQUIRE(p);
+    return std::any_of(p->not_valid.begin(), p->not_valid.end(), [](const std::string& why) {
+      return why.find("cuda_graph: foreshard's own collectives") != std::string::npos;
+    });
+  };
+  CHECK_FALSE(said());
+  settings.cuda_graph = CudaGraph{};
+  CHECK(said());
+  settings.reduce_scatter = Transport::nccl;
+  CHECK_FALSE(said());
+}
+
 TEST_CASE("foreshard's own program makes the data of one microbatch before the passes, of more inside",
           "[cuda_graph]") {
   ModelConfig model;
