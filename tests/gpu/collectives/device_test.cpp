@@ -59,6 +59,7 @@ struct Rank {
     heap = got(SymmetricHeap::create(e), "heap");
     CommunicatorSettings settings = settings_for(e, std::move(transports));
     settings.own = own;
+    settings.captured = true;
     group = got(Communicator::create(e, heap.get(), settings), "communicator");
     demand(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "cudaStreamCreate");
     demand(cudaMalloc(reinterpret_cast<void**>(&wrong), sizeof *wrong) == cudaSuccess, "cudaMalloc");
@@ -117,7 +118,73 @@ void check_transport(Bootstrap& bootstrap, Transport transport, const SymmMemTun
     demand(paths[0].seen.find("no kernel") == 0, "an all-gather of copy engines ran " + text(paths[0]));
 }
 
+/// What `put` puts on the stream, as a graph to launch on it.
+template <class Put>
+cudaGraphExec_t captured(cudaStream_t stream, const Put& put) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  got(check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture"), "graph");
+  put();
+  got(check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture"), "graph");
+  got(check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate"), "graph");
+  got(check(cudaGraphDestroy(graph), "cudaGraphDestroy"), "graph");
+  return exec;
+}
+
+/// A gather and a reduce-scatter of one transport in a graph, launched again and again on new data, and eager calls of
+/// the same between: checked bit by bit.
+void check_replays(Bootstrap& bootstrap, Transport transport, std::uint64_t count) {
+  Rank r(bootstrap, {transport});
+  const std::uint32_t ranks = bootstrap.ranks();
+  void* gathered = got(r.group->acquire(transport, kBuffer), "acquire");
+  void* input = got(r.group->acquire(transport, kBuffer), "acquire");
+  void* result = got(r.group->acquire(transport, kBuffer), "acquire");
+  constexpr DType kType = DType::bfloat16;
+  char* slice = static_cast<char*>(gathered) + bootstrap.rank() * count * itemsize(kType);
+  const auto work = [&](CollectiveKind kind, void* from, void* to) {
+    CollectiveWork out{kind, transport, count * ranks * itemsize(kType), {}};
+    out.dtype = kType;
+    out.reduction = Reduction::sum;
+    out.input = reinterpret_cast<Address>(from);
+    out.output = reinterpret_cast<Address>(to);
+    return out;
+  };
+  const auto put = [&] {
+    got(r.group->issue(work(CollectiveKind::all_gather, slice, gathered), r.stream), "all_gather");
+    got(r.group->issue(work(CollectiveKind::reduce_scatter, input, result), r.stream), "reduce_scatter");
+  };
+  cudaGraphExec_t exec = nullptr;
+  for (std::uint64_t i = 1; i <= 24; ++i) {
+    const Pattern pattern{i, transport != Transport::low_contention};
+    demand(cudaMemsetAsync(gathered, 0xff, count * ranks * itemsize(kType), r.stream) == cudaSuccess, "cudaMemset");
+    demand(cudaMemsetAsync(result, 0xff, count * itemsize(kType), r.stream) == cudaSuccess, "cudaMemsetAsync");
+    fill_pattern(slice, kType, 0, count, bootstrap.rank(), pattern, r.stream);
+    fill_pattern(input, kType, 0, count * ranks, bootstrap.rank(), pattern, r.stream);
+    if (i == 3) exec = captured(r.stream, put);
+    if (i < 3 || i % 5 == 0)
+      put();
+    else
+      got(check(cudaGraphLaunch(exec, r.stream), "cudaGraphLaunch"), "graph");
+    count_wrong_gather(gathered, kType, count, ranks, pattern, r.wrong, r.stream);
+    count_wrong_reduce(result, kType, kType, count, ranks, bootstrap.rank(), 1.0F, pattern, r.wrong, r.stream);
+  }
+  demand(r.found() == 0, fmt::format("{} in a graph: {} wrong elements", name(transport), r.found()));
+  got(check(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy"), "graph");
+}
+
 }  // namespace
+
+TEST_CASE("every transport's collectives can be captured, and each replay gathers and sums anew") {
+  const std::uint32_t ranks = ranks_here();
+  if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
+  const auto body = [](Bootstrap& e) {
+    for (const Transport t : {Transport::nccl, Transport::nccl_registered, Transport::symmetric, Transport::copy_engine,
+                              Transport::low_contention})
+      for (const std::uint64_t count : {std::uint64_t{96}, std::uint64_t{1} << 20}) check_replays(e, t, count);
+    return 0;
+  };
+  CHECK(run_ranks(ranks, kTimeout, body) == 0);
+}
 
 TEST_CASE("every transport gathers and sums bit by bit") {
   const std::uint32_t ranks = ranks_here();
