@@ -225,7 +225,6 @@ Result<std::unique_ptr<ActivityRecording>> ActivityRecording::start() {
 }
 
 ActivityRecording::~ActivityRecording() {
-  end_nodes();
   for (const CUpti_ActivityKind kind : kKinds) static_cast<void>(cupti()->disable(kind));
   static_cast<void>(cupti()->flush(0));
 }
@@ -239,24 +238,19 @@ void ActivityRecording::pop() {
   static_cast<void>(cupti()->pop_id(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last));
 }
 
-void ActivityRecording::begin_node(std::uint64_t number) {
-  bool first = false;
-  {
-    const std::lock_guard lock(records().mutex);
-    first = !records().node_number;
-    records().node_number = number;
-  }
-  if (first) hear_of_nodes(true);
+void ActivityRecording::begin_nodes() {
+  hear_of_nodes(true);
+}
+
+void ActivityRecording::node(std::uint64_t number) {
+  const std::lock_guard lock(records().mutex);
+  records().node_number = number;
 }
 
 void ActivityRecording::end_nodes() {
-  bool heard = false;
-  {
-    const std::lock_guard lock(records().mutex);
-    heard = records().node_number.has_value();
-    records().node_number.reset();
-  }
-  if (heard) hear_of_nodes(false);
+  hear_of_nodes(false);
+  const std::lock_guard lock(records().mutex);
+  records().node_number.reset();
 }
 
 Result<std::vector<Activity>> ActivityRecording::collect() {

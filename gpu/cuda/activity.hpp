@@ -20,7 +20,7 @@ namespace foreshard::gpu {
 
 /// One kernel, copy or memset.
 struct Activity {
-  std::uint64_t op = 0;  ///< what push() was given, of a node that and begin_node()'s number
+  std::uint64_t op = 0;  ///< what push() was given, of a node that and node()'s number
   Nanoseconds start;     ///< on std::chrono::steady_clock
   Nanoseconds end;
 };
@@ -36,9 +36,10 @@ class ActivityRecording {
   /// What is issued between push() and pop() on this thread belongs to `op`.
   void push(std::uint64_t op);
   void pop();
-  /// Nodes of a CUDA graph that are made from now on have this number, until end_nodes(): the graph's executable form
-  /// is made before that. A launch between push() and pop() runs them as op + number.
-  void begin_node(std::uint64_t number);
+  /// Around a launch of a CUDA graph, its capture and its executable form included: nodes that are made behind node()
+  /// have that number. A launch between push() and pop() runs them as op + number.
+  void begin_nodes();
+  void node(std::uint64_t number);
   void end_nodes();
   /// All activities so far, in order of their start. Requires a synchronised device. `dropped`: records that CUPTI
   /// lost.

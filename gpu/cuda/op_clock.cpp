@@ -106,11 +106,12 @@ void OpClock::mark_end(OpId op, cudaStream_t handle) {
 
 void OpClock::begin_launch() {
   launches_.push_back({timings_.size(), timings_.size(), {}});
+  if (activities_) activities_->begin_nodes();
 }
 
 OpId OpClock::node(StreamId stream, std::optional<CommunicatorId> communicator) {
   const OpId op = add(stream, communicator);
-  if (activities_) activities_->begin_node(op.value - launches_.back().first);
+  if (activities_) activities_->node(op.value - launches_.back().first);
   return op;
 }
 
