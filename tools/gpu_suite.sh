@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs GPUs, in one run of at most ten minutes on four of them: contract and kernel tests, collectives,
 # numerics against PyTorch, memory of run against plan, step times, the probe, plan against run, over-allocation. On
-# request alone: steps in a CUDA graph against the same steps without (four minutes).
+# request alone: steps in a CUDA graph against the same steps without (five minutes).
 # Prints one table; logs and JSON stay in the output folder. Parts that find no time left are listed as skipped.
 #
 #   tools/gpu_suite.sh BIN OUT [GPUS] [SECONDS] [PART...]
@@ -128,33 +128,38 @@ EOF_MODELS
   rm -rf "$OUT"/gradients_*
 fi
 
-# A graph's peaks and pool are the plan's to the byte, and its losses those of the steps without it.
+# A graph's peaks and pool are the plan's to the byte, and its losses those of the steps without it: MOST is how far
+# they may be apart, nothing in float32. Attention's backward in bfloat16 does not repeat its bits (executor.hpp), and
+# what one bit does to the steps behind it is 1e-6 to 2e-5 of a loss.
 if part graph; then
-  GRAPH=3
+  GRAPH=3 FP32="llama-tiny --batch 2 --seq 512"
   # A recorded replay: its kernels have their times, in a store.
   # shellcheck disable=SC2086
   run graph_recorded 60 $TINY --cuda-graph $GRAPH --warmup 2 --steps 6 --force -o "$OUT/graph_recorded.db" &&
     digest graph_recorded "(j['compute_ms'] > 0 and not any('graph' in w for w in j['warnings']), 'recorded %.2f ms: %.2f compute, %.2f communication, %.2f of it exposed; timed %.2f ms; %s' % (j['recorded_step_ms'], j['compute_ms'], j['communication_ms'], j['exposed_communication_ms'], j['step_ms'], '; '.join(j['warnings'])))"
-  while read -r name options; do
+  while read -r name most options; do
     for graph in none $GRAPH; do
       rm -f "$OUT/graph_${name}_$graph.out"
       # shellcheck disable=SC2086
       run "graph_${name}_$graph" 60 $options --cuda-graph $graph --warmup 2 --steps 6 --no-record || continue 2
     done
-    digest "graph_${name}_$GRAPH" "(lambda eager, d: (lambda loss: (loss <= 2e-6 and d['graph_pool_bytes'] == 0 and (d['memory_equal'] or d['memory_equal_at_addresses'] is True), '%.2f ms, without graph %.2f (host %.1f and %.1f); losses differ by %.1e%s; reserved %.2f GB, plan %+d B; pool %.2f GB, plan %+d B%s' % (j['step_ms'], eager['step_ms'], j['host_ms'], eager['host_ms'], loss, '' if loss else ' (bit for bit)', j['peak_reserved_bytes'] / 1e9, d['peak_reserved_bytes'], j['graph_pool_bytes'] / 1e9, d['graph_pool_bytes'], '' if d['memory_equal'] else '; peaks differ')))(max(abs(a / b - 1) for a, b in zip(j['losses'], eager['losses']))))(json.load(open('$OUT/graph_${name}_none.out')), j['difference'])"
+    digest "graph_${name}_$GRAPH" "(lambda eager, d: (lambda loss: (loss <= $most and d['graph_pool_bytes'] == 0 and (d['memory_equal'] or d['memory_equal_at_addresses'] is True), '%.2f ms, without graph %.2f (host %.1f and %.1f); losses differ by %.1e%s; reserved %.2f GB, plan %+d B; pool %.2f GB, plan %+d B%s' % (j['step_ms'], eager['step_ms'], j['host_ms'], eager['host_ms'], loss, '' if loss else ' (bit for bit)', j['peak_reserved_bytes'] / 1e9, d['peak_reserved_bytes'], j['graph_pool_bytes'] / 1e9, d['graph_pool_bytes'], '' if d['memory_equal'] else '; peaks differ')))(max(abs(a / b - 1) for a, b in zip(j['losses'], eager['losses']))))(json.load(open('$OUT/graph_${name}_none.out')), j['difference'])"
   done <<EOF_SETTINGS
-tiny $TINY
-tiny_own $TINY $OWN --optimizer adam-fused
-1b_nccl $LLAMA_1B
-1b_nccl_kept $LLAMA_1B --reshard-after-forward false
-1b_own $LLAMA_1B $OWN
-1b_own_kept $LLAMA_1B $OWN --reshard-after-forward false
-8b_nccl $LLAMA_8B --seq 512 $FUSED
-8b_nccl_kept $LLAMA_8B --seq 512 $FUSED --reshard-after-forward false
-8b_own $LLAMA_8B --seq 512 $FUSED $OWN
-8b_own_kept $LLAMA_8B --seq 512 $FUSED $OWN --reshard-after-forward false
-tiny_copy_engine $TINY --all-gather copy-engine
-tiny_symmetric $TINY --all-gather symmetric
+fp32 0 $FP32
+fp32_kept 0 $FP32 --reshard-after-forward false
+fp32_own 0 $FP32 $OWN
+tiny 3e-5 $TINY
+tiny_own 3e-5 $TINY $OWN $FUSED
+1b_nccl 3e-5 $LLAMA_1B
+1b_nccl_kept 3e-5 $LLAMA_1B --reshard-after-forward false
+1b_own 3e-5 $LLAMA_1B $OWN
+1b_own_kept 3e-5 $LLAMA_1B $OWN --reshard-after-forward false
+8b_nccl 3e-5 $LLAMA_8B --seq 512 $FUSED
+8b_nccl_kept 3e-5 $LLAMA_8B --seq 512 $FUSED --reshard-after-forward false
+8b_own 3e-5 $LLAMA_8B --seq 512 $FUSED $OWN
+tiny_copy_engine 3e-5 $TINY --all-gather copy-engine
+tiny_symmetric 3e-5 $TINY --all-gather symmetric
+8b_own_kept 3e-5 $LLAMA_8B --seq 512 $FUSED $OWN --reshard-after-forward false
 EOF_SETTINGS
 fi
 
