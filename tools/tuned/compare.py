@@ -1,6 +1,6 @@
 """What `foreshard tune` promises held against PyTorch: settings as asked for, the best uniform ones and the tuned ones.
 
-compare.py OUT [--gpus 4] [--foreshard build/release/foreshard] [CASE...]
+compare.py OUT [--gpus 4] [--machine h200] [--foreshard build/release/foreshard] [CASE...]
 
 Each case is planned, its printed lines of Python are trained with train.py, and a table says for each setting what was
 predicted and measured: the step, how much less it is than as asked for, and reserved memory. Files: OUT/CASE.SETTING.py
@@ -51,13 +51,13 @@ def train(out, name, lines, model, batch, seq, gpus):
     return json.loads(result.read_text()) if ended.returncode == 0 and result.exists() else None
 
 
-def compare(out, case, foreshard, gpus):
+def compare(out, case, foreshard, gpus, machine):
     source, model, batch, seq, more = CASES[case]
     if source is QWEN3:
         source = model = str(out / f"{case}.config.json")
         Path(source).write_text(json.dumps(QWEN3))
     arguments = [source, "--gpus", str(gpus), "--batch", str(batch), "--seq", str(seq), *more]
-    arguments += ["--param-dtype", "bfloat16", "--reduce-dtype", "float32"]
+    arguments += ["--machine", machine, "--param-dtype", "bfloat16", "--reduce-dtype", "float32"]
     answer = tuned(foreshard, arguments)
     (out / f"{case}.json").write_text(json.dumps(answer))
     first = None
@@ -84,6 +84,7 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES) + "; default: all")
     parser.add_argument("--gpus", type=int, default=4)
+    parser.add_argument("--machine", default="h200", help="profile, as of plan")
     parser.add_argument("--foreshard", default=str(HERE.parents[1] / "build/release/foreshard"))
     options = parser.parse_intermixed_args()
     unknown = set(options.cases) - set(CASES)
@@ -93,7 +94,7 @@ def main():
     print(f"{'':14} {'':12} {'step in ms':24}   less, in %   reserved, in bytes\n{'':14} {'':12}"
           f"  planned measured  off %  plan  meas.       planned     measured", flush=True)  # fmt: skip
     for case in options.cases or CASES:
-        compare(options.out, case, options.foreshard, options.gpus)
+        compare(options.out, case, options.foreshard, options.gpus, options.machine)
 
 
 if __name__ == "__main__":
