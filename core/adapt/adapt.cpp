@@ -21,6 +21,12 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
     return refuse(fmt::format("tensor_parallel {} instead of the recorded {} changes what each rank computes",
                               wanted.tensor_parallel, have.tensor_parallel),
                   "record a step at that degree; gpus, nodes and replicate may change around it");
+  if (wanted.expert_parallel != have.expert_parallel || wanted.router_imbalance != have.router_imbalance)
+    return refuse(
+        fmt::format("expert_parallel {} with router_imbalance {} instead of the recorded {} with {} changes "
+                    "what each rank computes",
+                    wanted.expert_parallel, wanted.router_imbalance, have.expert_parallel, have.router_imbalance),
+        "record a step at that degree, or plan from a model; gpus, nodes and replicate may change around it");
   if (wanted.param_dtype != have.param_dtype)
     return refuse("another param_dtype changes the recorded program itself",
                   "record a step with that MixedPrecisionPolicy, or plan from a model");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/fsdp/fully_shard.hpp"
 
 namespace foreshard {
@@ -18,15 +20,36 @@ Result<std::vector<UnitId>> resolve_list(const std::vector<std::string>& names, 
   return ids;
 }
 
+/// Whether the unit's parameters are experts alone: it lies inside the unit before it.
+bool of_experts(const Unit& unit) {
+  return !unit.parameters.empty() && std::all_of(unit.parameters.begin(), unit.parameters.end(),
+                                                 [](const Parameter& p) { return p.expert_parallel; });
+}
+
+/// Units in order, those of experts together with the one around them; without the root.
+std::vector<std::vector<UnitId>> units_to_prefetch(const std::vector<Unit>& units) {
+  std::vector<std::vector<UnitId>> out;
+  for (std::uint32_t i = 1; i < units.size(); ++i) {
+    if (out.empty() || !of_experts(units[i])) out.emplace_back();
+    out.back().push_back(UnitId{i});
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<void> plan_prefetch(const Settings& settings, const std::vector<Unit>& units, std::vector<UnitPlan>& plans) {
   const auto count = static_cast<std::uint32_t>(units.size());
-  for (std::uint32_t i = 1; i < count; ++i) {
-    for (std::uint32_t k = 1; k <= settings.forward_prefetch.value_or(0) && i + k < count; ++k)
-      plans[i].forward_prefetch.push_back(UnitId{i + k});
-    for (std::uint32_t k = 1; k <= settings.backward_prefetch.value_or(0) && i > k; ++k)
-      plans[i].backward_prefetch.push_back(UnitId{i - k});
+  const std::vector<std::vector<UnitId>> places = units_to_prefetch(units);
+  const auto append = [](std::vector<UnitId>& targets, const std::vector<UnitId>& more) {
+    targets.insert(targets.end(), more.begin(), more.end());
+  };
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    UnitPlan& plan = plans[places[i].front().value];
+    for (std::uint32_t k = 1; k <= settings.forward_prefetch.value_or(0) && i + k < places.size(); ++k)
+      append(plan.forward_prefetch, places[i + k]);
+    for (std::uint32_t k = 1; k <= settings.backward_prefetch.value_or(0) && i >= k; ++k)
+      append(plan.backward_prefetch, places[i - k]);
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto& lists = settings.prefetch_lists;

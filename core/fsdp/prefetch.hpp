@@ -16,7 +16,9 @@
 namespace foreshard {
 
 /// Fills in the prefetch targets of `plans`: the next or previous N units for every unit but the root; explicit lists
-/// replace them (fsdp2 semantics 4.5). Errors (usage): a list names a unit that is not there.
+/// replace them (fsdp2 semantics 4.5). A unit of experts is prefetched behind the one around it, and prefetches nothing
+/// itself (torchtitan, distributed/fsdp.py: [next_block, next_block.moe.experts]). Errors (usage): a list names a unit
+/// that is not there.
 [[nodiscard]] Result<void> plan_prefetch(const Settings& settings, const std::vector<Unit>& units,
                                          std::vector<UnitPlan>& plans);
 

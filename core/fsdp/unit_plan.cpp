@@ -33,20 +33,20 @@ bool upcasts(DType from, DType to) {
 }
 
 /// Whether pull-reduce serves the shard group, rather than NCCL in its place.
-bool pull_reduces(const Settings& settings, DType from, DType to) {
+bool pull_reduces(const Settings& settings, std::uint32_t ranks, DType from, DType to) {
   CollectiveWork work{CollectiveKind::reduce_scatter, settings.reduce_scatter, 0, {}, from, to};
   TransportFacts facts;
-  facts.ranks = settings.shard_ranks();
+  facts.ranks = ranks;
   facts.one_host = settings.gpus % facts.ranks == 0;
   return facts.ranks > 1 && choose_transport(work, facts).transport == Transport::pull_reduce;
 }
 
-Dtypes dtypes_of(const Settings& settings, const Parameter& parameter) {
+Dtypes dtypes_of(const Settings& settings, std::uint32_t ranks, const Parameter& parameter) {
   Dtypes d{parameter.dtype, parameter.dtype, parameter.dtype, false, parameter.dtype};
   if (settings.param_dtype) d.compute = *settings.param_dtype;
   d.reduce_set = settings.reduce_dtype && settings.reduce_dtype != settings.param_dtype;
   d.reduce = d.reduce_set ? *settings.reduce_dtype : d.compute;
-  d.sent = upcasts(d.compute, d.reduce) && pull_reduces(settings, d.compute, d.reduce) ? d.compute : d.reduce;
+  d.sent = upcasts(d.compute, d.reduce) && pull_reduces(settings, ranks, d.compute, d.reduce) ? d.compute : d.reduce;
   return d;
 }
 
@@ -95,15 +95,15 @@ Result<Reshard> reshard_of(const Settings& settings, const Unit& unit, Place pla
 
 ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> parameters, ParameterId first,
                           const Reshard& reshard, std::uint32_t sm_count) {
-  const ShardGroup group{settings.shard_ranks(), 0};
+  const ShardGroup group = shard_dimension(settings);
   ParamGroupPlan plan;
-  plan.shard_ranks = group.ranks;
+  plan.shard_ranks = group.of(parameters.front()).ranks;
   std::vector<Bytes> chunks;
   std::vector<Bytes> clones;
   const bool any_trained =
       std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.requires_grad; });
   for (const Parameter& parameter : parameters) {
-    const Dtypes d = dtypes_of(settings, parameter);
+    const Dtypes d = dtypes_of(settings, plan.shard_ranks, parameter);
     const ParameterId id{first.value + static_cast<std::uint32_t>(plan.parameters.size())};
     plan.parameters.push_back(plan_parameter(parameter, id, d, group, reshard));
     const ParameterPlan& p = plan.parameters.back();
@@ -122,8 +122,8 @@ ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> p
     plan.sent = d.sent;
     plan.cast_output_itemsize = itemsize(d.original);
   }
-  plan.gather = plan.flat_cast * group.ranks;
-  plan.split_metadata = split_metadata_bytes(chunks, group.ranks, sm_count);
+  plan.gather = plan.flat_cast * plan.shard_ranks;
+  plan.split_metadata = split_metadata_bytes(chunks, plan.shard_ranks, sm_count);
   if (reshard.kind == Reshard::Kind::group)
     plan.small_split_metadata = split_metadata_bytes(clones, reshard.group_size, sm_count);
   return plan;
@@ -149,8 +149,28 @@ Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id
   return plan;
 }
 
+/// The parameters of one group are sharded over one mesh.
+Result<void> check_meshes(const Settings& settings, const Unit& unit) {
+  if (settings.expert_parallel == 1) return {};
+  std::size_t group = 0;
+  std::size_t left = unit.groups.empty() ? unit.parameters.size() : unit.groups.front();
+  for (std::size_t i = 0; i < unit.parameters.size(); ++i, --left) {
+    if (left == 0) {
+      left = ++group < unit.groups.size() ? unit.groups[group] : unit.parameters.size() - i;
+      continue;
+    }
+    if (i == 0 || unit.parameters[i].expert_parallel == unit.parameters[i - 1].expert_parallel) continue;
+    return fail(ErrorKind::usage,
+                fmt::format("'{}' and '{}' are sharded over different meshes, and in one group",
+                            unit.parameters[i].name, unit.parameters[i - 1].name),
+                fmt::format("unit \"{}\"", unit.name), "give experts a unit of their own, or a group");
+  }
+  return {};
+}
+
 /// Before 2.12 fully_shard refuses a placement with a mesh of its own.
 Result<void> check_groups(const Settings& settings, const Unit& unit) {
+  FORESHARD_TRY(check_meshes(settings, unit));
   if (unit.groups.size() < 2 || holds(RuleId::groups_per_mesh, settings.pytorch)) return {};
   return fail(ErrorKind::usage,
               fmt::format("unit '{}' has {} parameter groups, and PyTorch {} makes one a unit", unit.name,

@@ -32,13 +32,13 @@ struct ParameterPlan {
 /// One FSDPParamGroup: parameters that are gathered and reduced together.
 struct ParamGroupPlan {
   std::vector<ParameterPlan> parameters;
-  bool casts = false;            ///< compute dtype ≠ original dtype
-  bool casts_gradients = false;  ///< effective reduce dtype set and ≠ gradient dtype; as all below of those trained
-  bool casts_back = false;       ///< reduce dtype ≠ original dtype
-  std::uint32_t shard_ranks = 1;
-  Bytes gather = 0;      ///< all-gather block over the shard group
-  Bytes flat_cast = 0;   ///< flat cast buffer over the shard group
-  Bytes small_flat = 0;  ///< flat buffer of the small group's gather
+  bool casts = false;             ///< compute dtype ≠ original dtype
+  bool casts_gradients = false;   ///< effective reduce dtype set and ≠ gradient dtype; as all below of those trained
+  bool casts_back = false;        ///< reduce dtype ≠ original dtype
+  std::uint32_t shard_ranks = 1;  ///< of the mesh's shard dimension, or of the part that experts are sharded over
+  Bytes gather = 0;               ///< all-gather block over the shard group
+  Bytes flat_cast = 0;            ///< flat cast buffer over the shard group
+  Bytes small_flat = 0;           ///< flat buffer of the small group's gather
   Bytes split_metadata = 0;
   Bytes small_split_metadata = 0;
   Bytes cast_output_itemsize = 4;  ///< of the original dtype

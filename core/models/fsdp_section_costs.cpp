@@ -128,7 +128,7 @@ SectionCost Writer::optimizer() {
   for (const ParameterId id : workload_.parameters_order) {
     const Parameter& p = *by_id[id.value];
     if (!p.requires_grad) continue;
-    const std::uint64_t numel = local_shard_numel(p, {settings_.shard_ranks(), 0});
+    const std::uint64_t numel = local_shard_numel(p, shard_dimension(settings_));
     if (numel == 0) continue;
     ++parameters;
     if (settings_.offload)

@@ -4,6 +4,7 @@
 
 #include "core/fsdp/unit_plan.hpp"
 #include "core/models/embedding_and_head.hpp"
+#include "core/models/expert_parallel.hpp"
 #include "core/models/family.hpp"
 #include "core/models/fsdp_section_costs.hpp"
 #include "core/models/fuse.hpp"
@@ -20,7 +21,7 @@ using model::Tensors;
 
 /// A rank's part of the model under tensor parallelism: ColwiseParallel and RowwiseParallel of the blocks' linear
 /// layers, everything else replicated.
-Result<ModelConfig> local_part(const ModelConfig& model, const Settings& settings) {
+Result<ModelConfig> tensor_parallel_part(const ModelConfig& model, const Settings& settings) {
   const std::uint32_t parts = settings.tensor_parallel;
   if (parts == 1) return model;
   const auto refuse = [](std::string what, std::string hint) {
@@ -43,6 +44,39 @@ Result<ModelConfig> local_part(const ModelConfig& model, const Settings& setting
   return local;
 }
 
+/// A rank's experts under expert parallelism: everything else is whole.
+Result<ModelConfig> expert_parallel_part(const ModelConfig& model, const Settings& settings) {
+  const std::uint32_t parts = settings.expert_parallel;
+  if (parts == 1) return model;
+  const auto refuse = [](std::string what, std::string hint) {
+    return fail(ErrorKind::usage, std::move(what), "--expert-parallel", std::move(hint));
+  };
+  if (model.experts == 0)
+    return refuse(fmt::format("{} has no experts to split", model.name),
+                  "mixtral and qwen3_moe configurations have them");
+  if (model.experts % parts != 0)
+    return refuse(fmt::format("expert_parallel {} does not divide {}'s {} experts", parts, model.name, model.experts),
+                  "use a divisor: uneven parts are not supported");
+  if (settings.shard_ranks() > model.experts)
+    return refuse(fmt::format("{} experts over {} shard ranks: torchtitan shards their second dimension then, which is "
+                              "not modelled",
+                              model.experts, settings.shard_ranks()),
+                  fmt::format("replicate, so that at most {} ranks shard the model", model.experts));
+  if (settings.units_per_group > 1)
+    return refuse("several blocks a unit together with expert_parallel are not supported",
+                  "experts are a unit inside each block's: leave units_per_group at 1");
+  ModelConfig local_model = model;
+  local_model.expert_ranks = parts;
+  return local_model;
+}
+
+/// What of the model one rank has.
+Result<ModelConfig> local_part(const ModelConfig& model, const Settings& settings) {
+  auto part = tensor_parallel_part(model, settings);
+  FORESHARD_TRY(part);
+  return expert_parallel_part(*part, settings);
+}
+
 std::unique_ptr<Family> make_family(const ModelConfig& config) {
   switch (config.family) {
     case ModelFamily::mlp:
@@ -57,6 +91,7 @@ std::unique_ptr<Family> make_family(const ModelConfig& config) {
     case ModelFamily::hf_qwen2:
     case ModelFamily::hf_qwen3:
     case ModelFamily::hf_mixtral:
+    case ModelFamily::hf_qwen3_moe:
       return model::make_hf_decoder(config);
     case ModelFamily::hf_gpt2:
       return model::make_hf_gpt2(config);
@@ -217,6 +252,13 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Hos
   if (settings.tensor_parallel > 1 && settings.checkpoint != Checkpoint::none)
     workload.estimates.push_back(
         "checkpointing under tensor parallelism was not compared with a recording: its memory is an estimate");
+  if (settings.expert_parallel > 1)
+    workload.estimates.emplace_back(
+        "expert parallelism follows torchtitan's source and was not compared with a recording: its memory is an "
+        "estimate");
+  if (model.experts > 0 && settings.router_imbalance == 1)
+    workload.estimates.emplace_back(
+        "experts are timed as if routing were balanced; no recording of a mixture of experts was at hand");
   if (settings.offload) workload.estimates.push_back(cpu_optimizer_estimate(host.cpu_optimizer));
 }
 
@@ -250,6 +292,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   auto trained = model::trained_model(model, family->units(), family->parameters_order());
   FORESHARD_TRY(trained);
   trained->units = grouped(trained->units, settings.units_per_group);
+  if (settings.expert_parallel > 1) model::split_experts(*trained);
   workload.units = trained->units;
   workload.parameters_order = trained->order;
   workload.sm_count = gpu.sm_count;
@@ -260,6 +303,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   workload.optimizer_known = true;
   workload.initial_segments = {initial_segment()};
   if (settings.tensor_parallel > 1) workload.process_groups = {{"mesh_tp", settings.tensor_parallel, 1}};
+  if (settings.expert_parallel > 1) workload.process_groups = {{"mesh_ep", settings.expert_parallel, 1}};
   model::SetupWriter setup(workload.settings, workload.units, workload.parameters_order, keep_kernels);
   family->setup(setup, size);
   workload.setup = setup.finish();
@@ -272,9 +316,6 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
     FORESHARD_TRY(sections);
     workload.sections = std::move(*sections);
   }
-  if (model.family == ModelFamily::hf_mixtral)
-    workload.estimates.push_back(
-        "experts are timed as if routing were balanced; no recording of a mixture of experts was at hand");
   if (model.compiled && !family->compiles(settings)) {
     model::compile_blocks(workload, host);
     workload.estimates.push_back("torch.compile's kernels and memory are derived from the eager model");

@@ -19,11 +19,27 @@ namespace foreshard {
 
 /// The settings (core/settings/settings_table.hpp) that shape a generated program. Programs that differ in none of
 /// these are the same; every other setting is FSDP2's part, which core/step puts back.
-inline constexpr std::array<std::string_view, 19> kShapingSettings{
-    "gpus",        "nodes",        "replicate",  "tensor_parallel",      "batch",      "seq",
-    "param_dtype", "reduce_dtype", "accumulate", "accumulate_with_sync", "checkpoint", "checkpoint_share",
-    "kernels",     "offload",      "optimizer",  "units_per_group",      "all_gather", "fully_shard_embedding_and_head",
-    "pytorch"};
+inline constexpr std::array<std::string_view, 21> kShapingSettings{"gpus",
+                                                                   "nodes",
+                                                                   "replicate",
+                                                                   "tensor_parallel",
+                                                                   "expert_parallel",
+                                                                   "router_imbalance",
+                                                                   "batch",
+                                                                   "seq",
+                                                                   "param_dtype",
+                                                                   "reduce_dtype",
+                                                                   "accumulate",
+                                                                   "accumulate_with_sync",
+                                                                   "checkpoint",
+                                                                   "checkpoint_share",
+                                                                   "kernels",
+                                                                   "offload",
+                                                                   "optimizer",
+                                                                   "units_per_group",
+                                                                   "all_gather",
+                                                                   "fully_shard_embedding_and_head",
+                                                                   "pytorch"};
 
 /// `settings` are those the workload is made for; the result's are `settings` with batch and seq filled in, its units
 /// are the model's blocks and the root.

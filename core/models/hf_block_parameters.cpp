@@ -8,8 +8,8 @@
 
 namespace foreshard::model {
 
-void HfBlockParameters::add(std::string name, std::vector<std::int64_t> shape) {
-  parameters_.push_back({std::move(name), std::move(shape), DType::float32});
+void HfBlockParameters::add(std::string name, std::vector<std::int64_t> shape, bool experts) {
+  parameters_.push_back({std::move(name), std::move(shape), DType::float32, true, experts});
 }
 
 void HfBlockParameters::add_linear(const std::string& name, std::uint64_t out, std::uint64_t in, bool bias) {

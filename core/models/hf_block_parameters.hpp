@@ -16,7 +16,8 @@ namespace foreshard::model {
 /// The parameters of one block, in fully_shard's order, names below the block's.
 class HfBlockParameters {
  public:
-  void add(std::string name, std::vector<std::int64_t> shape);
+  /// `experts`: of one expert-parallel rank.
+  void add(std::string name, std::vector<std::int64_t> shape, bool experts = false);
   /// NAME.weight and, where asked for, NAME.bias of an nn.Linear.
   void add_linear(const std::string& name, std::uint64_t out, std::uint64_t in, bool bias);
 

@@ -1,8 +1,9 @@
-// LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM and MixtralForCausalLM of Hugging Face transformers 5: sdpa,
-// no cache, labels given. The names that Python drops go in the same order here.
+// LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, MixtralForCausalLM and Qwen3MoeForCausalLM of Hugging Face
+// transformers 5: sdpa, no cache, labels given. The names that Python drops go in the same order here.
 #include <fmt/format.h>
 
 #include "core/kernel/kernel_cost.hpp"
+#include "core/models/expert_parallel.hpp"
 #include "core/models/hf_block_parameters.hpp"
 #include "core/models/hf_decoder_block.hpp"
 #include "core/models/hf_experts.hpp"
@@ -25,48 +26,66 @@ class HfDecoder final : public Family {
 
  private:
   [[nodiscard]] std::size_t root_parameters() const { return c_.tied_embedding ? 2 : 3; }
-  [[nodiscard]] bool experts() const { return c_.family == ModelFamily::hf_mixtral; }
+  [[nodiscard]] bool normalises_heads() const {
+    return c_.family == ModelFamily::hf_qwen3 || c_.family == ModelFamily::hf_qwen3_moe;
+  }
   /// Qwen's models keep the arguments of their masks in a dictionary, the embedding's output first.
   [[nodiscard]] bool keeps_mask_arguments() const {
     return c_.family == ModelFamily::hf_qwen2 || c_.family == ModelFamily::hf_qwen3;
   }
   [[nodiscard]] Tensor run_model(WrappedModel& model, const Tensor& tokens) const;
   [[nodiscard]] Tensor block(WrappedModel& model, std::uint32_t index, const Tensors& inputs) const;
-  [[nodiscard]] Tensor mix(WrappedModel& model, std::size_t first, const Tensor& x) const;
-  [[nodiscard]] Tensor named(const WrappedModel& model, std::size_t first, std::string_view name) const;
-  [[nodiscard]] HfLinear layer(const WrappedModel& model, std::size_t first, const std::string& name) const;
-  [[nodiscard]] HfAttention attention_of(const WrappedModel& model, std::size_t first) const;
+  [[nodiscard]] Tensor mix(WrappedModel& model, std::uint32_t index, const Tensor& x) const;
+  [[nodiscard]] Tensor mix_experts(WrappedModel& model, std::uint32_t index, const Tensor& x) const;
+  [[nodiscard]] Tensor named(const WrappedModel& model, std::uint32_t index, std::string_view name) const;
+  [[nodiscard]] HfLinear layer(const WrappedModel& model, std::uint32_t index, const std::string& name) const;
+  [[nodiscard]] HfAttention attention_of(const WrappedModel& model, std::uint32_t index) const;
+  [[nodiscard]] HfBlockParameters parameters_of(bool experts) const;
+  [[nodiscard]] const HfBlockParameters& block_of(std::uint32_t index) const {
+    return c_.has_experts(index) ? sparse_ : dense_;
+  }
 
   ModelConfig c_;
-  HfBlockParameters block_;
+  HfBlockParameters dense_;         // of a block without experts
+  HfBlockParameters sparse_;        // … and with them
+  std::vector<std::size_t> first_;  // by block: its first parameter among those of all blocks; then their number
 };
 
-HfDecoder::HfDecoder(const ModelConfig& config) : c_(config) {
+HfDecoder::HfDecoder(const ModelConfig& config)
+    : c_(config), dense_(parameters_of(false)), sparse_(parameters_of(true)), first_{0} {
+  for (std::uint32_t i = 0; i < c_.layers; ++i) first_.push_back(first_.back() + block_of(i).size());
+}
+
+HfBlockParameters HfDecoder::parameters_of(bool experts) const {
+  HfBlockParameters out;
   const std::uint64_t q = c_.heads * c_.head_dim;
   const std::uint64_t kv = c_.kv_heads * c_.head_dim;
   const auto width = static_cast<std::int64_t>(c_.dim);
   const auto head_width = static_cast<std::int64_t>(c_.head_dim);
-  block_.add_linear("self_attn.q_proj", q, c_.dim, c_.attention_bias);
-  block_.add_linear("self_attn.k_proj", kv, c_.dim, c_.attention_bias);
-  block_.add_linear("self_attn.v_proj", kv, c_.dim, c_.attention_bias);
-  block_.add_linear("self_attn.o_proj", c_.dim, q, c_.attention_bias && c_.family != ModelFamily::hf_qwen2);
-  if (c_.family == ModelFamily::hf_qwen3) {
-    block_.add("self_attn.q_norm.weight", {head_width});
-    block_.add("self_attn.k_norm.weight", {head_width});
+  out.add_linear("self_attn.q_proj", q, c_.dim, c_.attention_bias);
+  out.add_linear("self_attn.k_proj", kv, c_.dim, c_.attention_bias);
+  out.add_linear("self_attn.v_proj", kv, c_.dim, c_.attention_bias);
+  out.add_linear("self_attn.o_proj", c_.dim, q, c_.attention_bias && c_.family != ModelFamily::hf_qwen2);
+  if (normalises_heads()) {
+    out.add("self_attn.q_norm.weight", {head_width});
+    out.add("self_attn.k_norm.weight", {head_width});
   }
-  if (experts()) {
+  if (experts) {
     const auto count = static_cast<std::int64_t>(c_.experts);
+    const std::int64_t local = count / c_.expert_ranks;
     const auto ffn = static_cast<std::int64_t>(c_.ffn);
-    block_.add("mlp.gate.weight", {count, width});
-    block_.add("mlp.experts.gate_up_proj", {count, 2 * ffn, width});
-    block_.add("mlp.experts.down_proj", {count, width, ffn});
+    out.add("mlp.gate.weight", {count, width});
+    out.add("mlp.experts.gate_up_proj", {local, 2 * ffn, width}, c_.expert_ranks > 1);
+    out.add("mlp.experts.down_proj", {local, width, ffn}, c_.expert_ranks > 1);
   } else {
-    block_.add_linear("mlp.gate_proj", c_.ffn, c_.dim, c_.mlp_bias);
-    block_.add_linear("mlp.up_proj", c_.ffn, c_.dim, c_.mlp_bias);
-    block_.add_linear("mlp.down_proj", c_.dim, c_.ffn, c_.mlp_bias);
+    const std::uint64_t ffn = c_.dense_ffn > 0 ? c_.dense_ffn : c_.ffn;
+    out.add_linear("mlp.gate_proj", ffn, c_.dim, c_.mlp_bias);
+    out.add_linear("mlp.up_proj", ffn, c_.dim, c_.mlp_bias);
+    out.add_linear("mlp.down_proj", c_.dim, ffn, c_.mlp_bias);
   }
-  block_.add("input_layernorm.weight", {width});
-  block_.add("post_attention_layernorm.weight", {width});
+  out.add("input_layernorm.weight", {width});
+  out.add("post_attention_layernorm.weight", {width});
+  return out;
 }
 
 std::vector<Unit> HfDecoder::units() const {
@@ -75,17 +94,17 @@ std::vector<Unit> HfDecoder::units() const {
   std::vector<Unit> units{
       {"", {{"model.embed_tokens.weight", {vocab, width}, c_.dtype}, {"model.norm.weight", {width}, c_.dtype}}}};
   if (!c_.tied_embedding) units[0].parameters.push_back({"lm_head.weight", {vocab, width}, c_.dtype});
-  for (std::uint32_t i = 0; i < c_.layers; ++i) units.push_back(block_.unit("model.layers", i, c_.dtype));
+  for (std::uint32_t i = 0; i < c_.layers; ++i) units.push_back(block_of(i).unit("model.layers", i, c_.dtype));
   return units;
 }
 
 std::vector<ParameterId> HfDecoder::parameters_order() const {
-  return hf_parameters_order(root_parameters(), 1, c_.layers * block_.size());
+  return hf_parameters_order(root_parameters(), 1, first_.back());
 }
 
 Result<void> HfDecoder::check(const Settings& settings, const BatchSize&) const {
   const DType compute = settings.param_dtype.value_or(c_.dtype);
-  if (experts() && itemsize(compute) != 2)
+  if (c_.experts > 0 && itemsize(compute) != 2)
     return fail(ErrorKind::usage, fmt::format("{}: grouped products of experts need a 16-bit dtype", c_.name), {},
                 "choose param_dtype bfloat16");
   return hf_check_attention(c_, compute);
@@ -118,53 +137,57 @@ Tensors HfDecoder::inputs(Tape& tape, const BatchSize& size) const {
   return {tokens};
 }
 
-Tensor HfDecoder::named(const WrappedModel& model, std::size_t first, std::string_view name) const {
-  return model.parameter(first + block_.index(name));
+Tensor HfDecoder::named(const WrappedModel& model, std::uint32_t index, std::string_view name) const {
+  return model.parameter(model.root_parameters() + first_[index] + block_of(index).index(name));
 }
 
-HfLinear HfDecoder::layer(const WrappedModel& model, std::size_t first, const std::string& name) const {
-  HfLinear out{named(model, first, name + ".weight"), nullptr};
-  if (block_.has(name + ".bias")) out.bias = named(model, first, name + ".bias");
+HfLinear HfDecoder::layer(const WrappedModel& model, std::uint32_t index, const std::string& name) const {
+  HfLinear out{named(model, index, name + ".weight"), nullptr};
+  if (block_of(index).has(name + ".bias")) out.bias = named(model, index, name + ".bias");
   return out;
 }
 
-HfAttention HfDecoder::attention_of(const WrappedModel& model, std::size_t first) const {
-  HfAttention out{layer(model, first, "self_attn.q_proj"),
-                  layer(model, first, "self_attn.k_proj"),
-                  layer(model, first, "self_attn.v_proj"),
-                  layer(model, first, "self_attn.o_proj"),
+HfAttention HfDecoder::attention_of(const WrappedModel& model, std::uint32_t index) const {
+  HfAttention out{layer(model, index, "self_attn.q_proj"),
+                  layer(model, index, "self_attn.k_proj"),
+                  layer(model, index, "self_attn.v_proj"),
+                  layer(model, index, "self_attn.o_proj"),
                   nullptr,
                   nullptr};
-  if (c_.family != ModelFamily::hf_qwen3) return out;
-  out.q_norm = named(model, first, "self_attn.q_norm.weight");
-  out.k_norm = named(model, first, "self_attn.k_norm.weight");
+  if (!normalises_heads()) return out;
+  out.q_norm = named(model, index, "self_attn.q_norm.weight");
+  out.k_norm = named(model, index, "self_attn.k_norm.weight");
   return out;
+}
+
+Tensor HfDecoder::mix_experts(WrappedModel& model, std::uint32_t index, const Tensor& x) const {
+  const HfExperts weights{named(model, index, "mlp.gate.weight"), named(model, index, "mlp.experts.gate_up_proj"),
+                          named(model, index, "mlp.experts.down_proj"), c_.experts_per_token, c_.scores_add_up};
+  if (c_.expert_ranks == 1) return hf_experts(model.tape(), weights, x);
+  return hf_experts(model.tape(), weights, x, [&](const Tensor& rows, const Tensor& counts) {
+    return run_dispatched(model, index, weights, rows, counts);
+  });
 }
 
 /// self.mlp
-Tensor HfDecoder::mix(WrappedModel& model, std::size_t first, const Tensor& x) const {
-  if (experts())
-    return hf_experts(model.tape(),
-                      {named(model, first, "mlp.gate.weight"), named(model, first, "mlp.experts.gate_up_proj"),
-                       named(model, first, "mlp.experts.down_proj"), c_.experts_per_token},
-                      x);
+Tensor HfDecoder::mix(WrappedModel& model, std::uint32_t index, const Tensor& x) const {
+  if (c_.has_experts(index)) return mix_experts(model, index, x);
   return hf_feed_forward(
       model.tape(),
-      {layer(model, first, "mlp.gate_proj"), layer(model, first, "mlp.up_proj"), layer(model, first, "mlp.down_proj")},
+      {layer(model, index, "mlp.gate_proj"), layer(model, index, "mlp.up_proj"), layer(model, index, "mlp.down_proj")},
       x);
 }
 
 /// …DecoderLayer.forward; `inputs`: hidden states, cos, sin.
 Tensor HfDecoder::block(WrappedModel& model, std::uint32_t index, const Tensors& inputs) const {
   Tape& tape = model.tape();
-  const std::size_t first = model.root_parameters() + index * block_.size();
   Tensor residual = inputs[0];
-  Tensor hidden = hf_rms_norm(tape, residual, named(model, first, "input_layernorm.weight"));
-  hidden = hf_attention(tape, c_, attention_of(model, first), hidden, {inputs[1], inputs[2]});
+  Tensor hidden = hf_rms_norm(tape, residual, named(model, index, "input_layernorm.weight"));
+  hidden = hf_attention(tape, c_, attention_of(model, index), hidden, {inputs[1], inputs[2]});
   hidden = add(tape, residual, hidden);
   residual = hidden;
-  hidden = hf_rms_norm(tape, hidden, named(model, first, "post_attention_layernorm.weight"));
-  hidden = mix(model, first, hidden);
+  hidden = hf_rms_norm(tape, hidden, named(model, index, "post_attention_layernorm.weight"));
+  hidden = mix(model, index, hidden);
   hidden = add(tape, residual, hidden);
   residual.reset();
   return hidden;

@@ -24,6 +24,16 @@ Tensor run(Tape& tape, const Tensors& inputs, const Tensor& like, std::string_vi
   return run_kernel(tape, inputs, like->shape, like->dtype, label);
 }
 
+/// x[indices], its kernel alone.
+Tensor gather_rows(Tape& tape, const Tensor& x, const Tensor& indices) {
+  Shape shape = x->shape;
+  shape[0] = indices->numel();
+  Tensor out = tape.empty(shape, x->dtype);
+  tape.launch(Launch::embedding, "aten::index",
+              bytes_cost(indices->bytes() + 2 * out->bytes(), MemoryAccess::gather, out->numel(), out->dtype));
+  return out;
+}
+
 /// zeros + _index_put_impl_(accumulate, unsafe): the indices are made linear, sorted with their numbers, then rows are
 /// added (TensorAdvancedIndexing.cpp, Indexing.cu: index_put_with_sort_kernel).
 Tensor add_rows(Tape& tape, const Shape& shape, const Tensor& gradient, std::uint64_t rows) {
@@ -142,6 +152,29 @@ Tensor divide_in_place(Tape& tape, const Tensor& a, const Tensor& b) {
   return rebound(tape, a, node);
 }
 
+Tensor put_rows(Tape& tape, const Tensor& x, const Tensor& indices) {
+  const auto back = [&tape](Node& node, const Tensors& gradients) {
+    return Tensors{gather_rows(tape, gradients[0], tape.unpack(node.saved[0]))};
+  };
+  const NodePtr node = tape.record({x}, back);
+  tape.save(node, indices);
+  Tensor out = tape.empty(x->shape, x->dtype);
+  tape.launch(Launch::embedding, "aten::index_put_",
+              bytes_cost(indices->bytes() + 2 * out->bytes(), MemoryAccess::gather, out->numel(), out->dtype));
+  Tape::attach(node, out);
+  return out;
+}
+
+Tensor exchange_rows(Tape& tape, const Tensor& x, std::uint64_t rows) {
+  const auto back = [&tape, sent = x->dim(0)](Node&, const Tensors& gradients) {
+    return Tensors{tape.all_to_all(gradients[0], sent)};
+  };
+  const NodePtr node = tape.record({x}, back);
+  Tensor out = tape.all_to_all(x, rows);
+  Tape::attach(node, out);
+  return out;
+}
+
 Tensor index_rows(Tape& tape, const Tensor& x, const Tensor& indices) {
   const auto back = [&tape, shape = x->shape](Node& node, const Tensors& gradients) {
     const Tensor rows = tape.unpack(node.saved[0]);
@@ -149,11 +182,7 @@ Tensor index_rows(Tape& tape, const Tensor& x, const Tensor& indices) {
   };
   const NodePtr node = tape.record({x}, back);
   tape.save(node, indices);
-  Shape shape = x->shape;
-  shape[0] = indices->numel();
-  Tensor out = tape.empty(shape, x->dtype);
-  tape.launch(Launch::embedding, "aten::index",
-              bytes_cost(indices->bytes() + 2 * out->bytes(), MemoryAccess::gather, out->numel(), out->dtype));
+  Tensor out = gather_rows(tape, x, indices);
   Tape::attach(node, out);
   return out;
 }

@@ -1,8 +1,8 @@
 // The further ops of a mixture of experts on a tape, in the manner of ops.hpp: what each allocates, launches, saves and
 // does in backward (derivatives.yaml, ATen's CUDA implementations; PyTorch 2.11).
 //
-// Who: hf_experts.cpp. No reference run has them: temporaries of sorts and of grouped products are estimates, all of
-// them small beside the activations.
+// Who: hf_experts.cpp, expert_parallel.cpp. No reference run has them: temporaries of sorts and of grouped products are
+// estimates, all of them small beside the activations.
 #pragma once
 
 #include "core/models/ops.hpp"
@@ -23,6 +23,11 @@ struct Chosen {
 [[nodiscard]] Tensor divide_in_place(Tape& tape, const Tensor& a, const Tensor& b);
 /// x[indices] over the first dimension; backward adds with a sort (index_put_ accumulate).
 [[nodiscard]] Tensor index_rows(Tape& tape, const Tensor& x, const Tensor& indices);
+/// out = empty; out[indices] = x over the first dimension, each row once; backward gathers.
+[[nodiscard]] Tensor put_rows(Tape& tape, const Tensor& x, const Tensor& indices);
+/// all_to_all_single_autograd: `rows` rows come from the expert-parallel ranks for those of x; backward sends gradients
+/// the other way.
+[[nodiscard]] Tensor exchange_rows(Tape& tape, const Tensor& x, std::uint64_t rows);
 /// x.masked_fill_(mask, 0) with one mask entry a row.
 [[nodiscard]] Tensor masked_fill_in_place(Tape& tape, const Tensor& x, const Tensor& mask);
 /// torch._grouped_mm(x, weights, offs): rows × k by groups × k × n, the rows of a group by its matrix.

@@ -12,7 +12,7 @@ struct Routing {
   Tensor experts;
 };
 
-/// MixtralTopKRouter.forward
+/// MixtralTopKRouter.forward, Qwen3MoeTopKRouter.forward
 Routing route(Tape& tape, const HfExperts& weights, const Tensor& tokens) {
   tape.spend(HostCall::module);
   Routing out;
@@ -22,9 +22,13 @@ Routing route(Tape& tape, const HfExperts& weights, const Tensor& tokens) {
   const Tensor probabilities = softmax(tape, wide);
   wide.reset();
   const Chosen best = topk(tape, probabilities, weights.per_token);
+  out.experts = best.indices;
+  if (!weights.adds_up) {
+    out.scores = best.values;
+    return out;
+  }
   const Tensor total = sum_last(tape, best.values);
   out.scores = divide_in_place(tape, best.values, total);
-  out.experts = best.indices;
   return out;
 }
 
@@ -51,6 +55,27 @@ Offsets row_offsets(Tape& tape, const Tensor& sorted, std::uint64_t experts) {
   return out;
 }
 
+struct Combined {
+  Tensor inverse;
+  Tensor sum;
+  Tensor result;
+};
+
+/// Rows back in the tokens' order, and a token's added up.
+Combined combine(Tape& tape, Tensor& weighted, std::uint64_t per_token, const Tensor& tokens) {
+  const std::uint64_t rows = weighted->dim(0);
+  Combined out;
+  out.inverse = tape.empty({rows}, DType::int64);
+  {
+    const Tensor range = run_kernel(tape, {}, {rows}, DType::int64, "aten::arange");
+    tape.launch(Launch::elementwise, "aten::index_put_", bytes_cost(3 * out.inverse->bytes()));
+  }
+  weighted = index_rows(tape, weighted, out.inverse);
+  out.sum = sum_middle(tape, view(tape, weighted, {tokens->dim(0), per_token, tokens->dim(1)}));
+  out.result = to(tape, out.sum, tokens->dtype);
+  return out;
+}
+
 /// grouped_mm_experts_forward
 Tensor run_experts(Tape& tape, const HfExperts& weights, const Tensor& tokens, const Routing& routing) {
   tape.spend(HostCall::module);
@@ -68,33 +93,49 @@ Tensor run_experts(Tape& tape, const HfExperts& weights, const Tensor& tokens, c
   tape.launch(Launch::elementwise, "aten::clamp_", bytes_cost(2 * sorted.values->bytes()));
   states = masked_fill_in_place(tape, states, absent);
 
-  Tensor out = grouped_mm(tape, states, transpose(tape, weights.gate_up, -2, -1), offsets.ends);
-  out = apply_gate(tape, out);
-  out = grouped_mm(tape, out, transpose(tape, weights.down, -2, -1), offsets.ends);
+  Tensor out = hf_grouped_products(tape, weights, states, offsets.ends);
   Tensor weighted = mul(tape, out, unsqueeze(tape, row_scores, -1));
   weighted = masked_fill_in_place(tape, weighted, absent);
-  Tensor inverse = tape.empty({rows}, DType::int64);
-  {
-    const Tensor range = run_kernel(tape, {}, {rows}, DType::int64, "aten::arange");
-    tape.launch(Launch::elementwise, "aten::index_put_", bytes_cost(3 * inverse->bytes()));
-  }
-  weighted = index_rows(tape, weighted, inverse);
-  Tensor sum = sum_middle(tape, view(tape, weighted, {count, weights.per_token, tokens->dim(1)}));
-  Tensor result = to(tape, sum, tokens->dtype);
+  Combined combined = combine(tape, weighted, weights.per_token, tokens);
 
   for (Tensor* local : {&scores, &ids, &sorted.values, &sorted.indices, &states, &row_scores, &offsets.input,
-                        &offsets.counts, &offsets.ends, &absent, &out, &weighted, &inverse, &sum})
+                        &offsets.counts, &offsets.ends, &absent, &out, &weighted, &combined.inverse, &combined.sum})
     local->reset();
-  return result;
+  return combined.result;
+}
+
+/// The same where rows go to the ranks that have their experts: no row's expert is absent.
+Tensor run_elsewhere(Tape& tape, const HfExperts& weights, const Tensor& tokens, const Routing& routing,
+                     const RunRows& elsewhere) {
+  tape.spend(HostCall::module);
+  const std::uint64_t rows = tokens->dim(0) * weights.per_token;
+  const Tensor scores = reshape(tape, routing.scores, {rows});
+  const Tensor ids = reshape(tape, routing.experts, {rows});
+  const Tensor counts = run_kernel(tape, {}, {weights.router->dim(0)}, DType::int64, "aten::zero_");
+  tape.launch(Launch::reduction, "aten::histc", bytes_cost(ids->bytes()));
+  const Chosen sorted = sort(tape, ids);
+  const Tensor source = run_kernel(tape, {sorted.indices}, {rows}, DType::int64, "aten::floor_divide");
+  const Tensor states = index_rows(tape, tokens, source);
+  const Tensor row_scores = index_rows(tape, scores, sorted.indices);
+  const Tensor out = elsewhere(states, counts);
+  Tensor weighted = mul(tape, out, unsqueeze(tape, row_scores, -1));
+  return combine(tape, weighted, weights.per_token, tokens).result;
 }
 
 }  // namespace
 
-Tensor hf_experts(Tape& tape, const HfExperts& weights, const Tensor& x) {
+Tensor hf_grouped_products(Tape& tape, const HfExperts& weights, const Tensor& rows, const Tensor& ends) {
+  Tensor out = grouped_mm(tape, rows, transpose(tape, weights.gate_up, -2, -1), ends);
+  out = apply_gate(tape, out);
+  return grouped_mm(tape, out, transpose(tape, weights.down, -2, -1), ends);
+}
+
+Tensor hf_experts(Tape& tape, const HfExperts& weights, const Tensor& x, const RunRows& elsewhere) {
   tape.spend(HostCall::module);
   const Tensor tokens = view(tape, x, {x->dim(0) * x->dim(1), x->dim(2)});
   const Routing routing = route(tape, weights, tokens);
-  const Tensor out = run_experts(tape, weights, tokens, routing);
+  const Tensor out = elsewhere ? run_elsewhere(tape, weights, tokens, routing, elsewhere)
+                               : run_experts(tape, weights, tokens, routing);
   return reshape(tape, out, x->shape);
 }
 

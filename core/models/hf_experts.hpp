@@ -1,13 +1,16 @@
-// Mixtral's router and experts as Hugging Face's eager code runs them: top-k over a softmax in float32, tokens sorted
-// by expert, one grouped GEMM for all experts (experts_implementation "grouped_mm", the library's default).
+// Router and experts of Mixtral and Qwen3-MoE as Hugging Face's eager code runs them: top-k over a softmax in float32,
+// tokens sorted by expert, one grouped GEMM for all experts (experts_implementation "grouped_mm", the library's
+// default).
 //
-// Source: modeling_mixtral.py (MixtralTopKRouter, MixtralExperts), integrations/moe.py (grouped_mm_experts_forward) of
-// transformers 5; ATen of PyTorch 2.11. No reference run has a mixture of experts: requests are derived, not compared.
-// What the experts ask for does not depend on the routing; their time is that of balanced routing. Who:
-// hf_decoder_family.cpp.
+// Source: modeling_mixtral.py (MixtralTopKRouter, MixtralExperts), modeling_qwen3_moe.py (Qwen3MoeTopKRouter),
+// integrations/moe.py (grouped_mm_experts_forward) of transformers 5; ATen of PyTorch 2.11. No reference run has a
+// mixture of experts: requests are derived, not compared. What the experts ask for does not depend on the routing;
+// their time is that of balanced routing. Who: hf_decoder_family.cpp; expert_parallel.cpp puts an exchange between
+// router and products.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "core/models/ops.hpp"
 
@@ -15,12 +18,20 @@ namespace foreshard::model {
 
 struct HfExperts {
   Tensor router;   ///< experts × dim
-  Tensor gate_up;  ///< experts × 2·ffn × dim
+  Tensor gate_up;  ///< experts × 2·ffn × dim; under expert parallelism those of this rank, as is `down`
   Tensor down;     ///< experts × dim × ffn
   std::uint64_t per_token = 2;
+  bool adds_up = true;  ///< the scores of a token are divided by their sum (norm_topk_prob)
 };
 
-/// MixtralSparseMoeBlock.forward on batch × length × dim.
-[[nodiscard]] Tensor hf_experts(Tape& tape, const HfExperts& weights, const Tensor& x);
+/// The experts' part of a block whose experts lie on several ranks: `rows` sorted by expert and how many each of all
+/// experts has, to as many rows in the same order.
+using RunRows = std::function<Tensor(const Tensor& rows, const Tensor& counts)>;
+
+/// …SparseMoeBlock.forward on batch × length × dim. `elsewhere`: runs the rows instead of this rank's own products.
+[[nodiscard]] Tensor hf_experts(Tape& tape, const HfExperts& weights, const Tensor& x, const RunRows& elsewhere = {});
+
+/// Rows sorted by expert through this rank's experts: both grouped products. `ends`: of each expert's rows, int32.
+[[nodiscard]] Tensor hf_grouped_products(Tape& tape, const HfExperts& weights, const Tensor& rows, const Tensor& ends);
 
 }  // namespace foreshard::model

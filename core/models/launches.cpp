@@ -18,8 +18,9 @@ constexpr std::uint64_t kTileColumns = 256;
 constexpr Bytes kCounterBytes = 4;
 constexpr Bytes kCublasLtWorkspace = kMiB;  ///< CUDABlas.cpp, _parseChosenWorkspaceSize: 1024 KiB
 
-constexpr std::uint8_t kTensorParallelStream = 1;  ///< the only one of a generated program's own collectives
-constexpr std::uint32_t kTensorParallelGroup = 0;
+/// A generated program has one process group of its own at most: tensor parallel or expert parallel (generate.cpp).
+constexpr std::uint8_t kOwnStream = 1;
+constexpr std::uint32_t kOwnGroup = 0;
 
 /// Whether it is an aten op of a forward.
 bool is_op(HostCall call) {
@@ -242,14 +243,29 @@ void Tape::spend(HostCall call) {
   if (dispatched() && is_op(call)) pending_host_ += pytorch_costs::kDispatchedOpHost.time();
 }
 
+void Tape::issue_collective(CollectiveKind kind, Bytes bytes, std::string_view label) {
+  Op& op = emit(OpKind::collective);
+  op.user_stream = kOwnStream;
+  op.collective = {kOwnGroup, kind, bytes};
+  op.label = labels_.intern(label);
+  emit(OpKind::wait_stream).user_stream = kOwnStream;
+}
+
 Tensor Tape::all_reduce(const Tensor& x) {
   Tensor out = empty(x->shape, x->dtype);
   copy(out, x, "aten::copy_");
-  Op& sum = emit(OpKind::collective);
-  sum.user_stream = kTensorParallelStream;
-  sum.collective = {kTensorParallelGroup, CollectiveKind::all_reduce, out->bytes()};
-  sum.label = labels_.intern("_c10d_functional::all_reduce_");
-  emit(OpKind::wait_stream).user_stream = kTensorParallelStream;
+  issue_collective(CollectiveKind::all_reduce, out->bytes(), "_c10d_functional::all_reduce_");
+  return out;
+}
+
+/// The host's time is that of an op: none of functional collectives was measured.
+Tensor Tape::all_to_all(const Tensor& x, std::uint64_t rows) {
+  Shape shape = x->shape;
+  shape.front() = rows;
+  Tensor out = empty(shape, x->dtype);
+  spend(host_call(Launch::elementwise, in_backward()));
+  issue_collective(CollectiveKind::all_to_all, std::max(x->bytes(), out->bytes()),
+                   "_c10d_functional::all_to_all_single");
   return out;
 }
 

@@ -15,7 +15,7 @@ double real(std::uint64_t count) {
 double width(const ModelConfig& c) {
   const double experts = std::max(1.0, real(c.experts_per_token));
   double widest = std::max({real(c.vocab), real(c.experts), experts * std::max(real(c.dim), 3 * real(c.ffn)),
-                            real(c.head_dim) * (real(c.heads) + 2 * real(c.kv_heads))});
+                            real(c.dense_ffn), real(c.head_dim) * (real(c.heads) + 2 * real(c.kv_heads))});
   for (const Unit& unit : c.units)
     for (const Parameter& p : unit.parameters) {
       if (p.shape.empty()) continue;
@@ -36,10 +36,14 @@ ParameterCounts parameter_counts(const ModelConfig& c) {
   ParameterCounts out;
   const double layers = real(c.layers);
   const double dim = real(c.dim);
-  const double expert = (c.family == ModelFamily::mlp ? 2 : 3) * dim * real(c.ffn);
+  const double projections = (c.family == ModelFamily::mlp ? 2 : 3) * dim;
+  double sparse = 0;
+  for (std::uint32_t i = 0; i < c.layers && c.experts > 0; ++i) sparse += c.has_experts(i) ? 1 : 0;
+  const double dense_ffn = real(c.dense_ffn > 0 ? c.dense_ffn : c.ffn);
   if (c.family != ModelFamily::mlp)
     out.attention = layers * dim * real(c.head_dim) * 2 * (real(c.heads) + real(c.kv_heads));
-  out.feed_forward = layers * (expert * std::max(1.0, real(c.experts)) + dim * real(c.experts));
+  out.feed_forward =
+      (layers - sparse) * projections * dense_ffn + sparse * real(c.experts) * (projections * real(c.ffn) + dim);
   out.embedding = dim * ((c.tied_embedding ? 1 : 2) * real(c.vocab) + real(c.positions));
   for (const Unit& unit : c.units)
     for (const Parameter& p : unit.parameters) {

@@ -4,6 +4,7 @@
 // (traces/model_files) make one; core/models/generate.hpp turns it into a Workload. Plain data.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@ enum class ModelFamily : std::uint8_t {
   hf_gpt2 = 7,
   states_only = 8,  ///< parameters alone: `units` as given; no activations, compute estimated
   mpt = 9,          ///< llm-foundry's MPT: LayerNorm, fused Wqkv, GELU, learned positions, tied head
+  hf_qwen3_moe = 10,
 };
 
 /// Low-rank updates beside frozen linear layers, in PEFT's words (peft.LoraConfig): lora_dropout 0, no bias.
@@ -48,10 +50,15 @@ struct ModelConfig {
   std::uint64_t head_dim = 0;
   std::uint64_t vocab = 0;
   std::uint64_t positions = 0;  ///< learned positions (gpt2, torch_transformer); 0: none
-  std::uint32_t experts = 0;    ///< mixtral
+  std::uint32_t experts = 0;    ///< mixtral, qwen3_moe
   std::uint32_t experts_per_token = 0;
-  bool tied_embedding = false;  ///< the head's weight is the embedding's
-  bool attention_bias = false;  ///< q, k, v (and where the family says so o) have biases
+  std::uint32_t expert_ranks = 1;                ///< ranks that the experts are split over (Settings::expert_parallel)
+  std::uint64_t dense_ffn = 0;                   ///< qwen3_moe: of the layers without experts
+  std::uint32_t sparse_step = 1;                 ///< decoder_sparse_step: every so many layers has experts, unless …
+  std::vector<std::uint32_t> dense_layers = {};  ///< … it is one of these (mlp_only_layers)
+  bool scores_add_up = true;                     ///< norm_topk_prob
+  bool tied_embedding = false;                   ///< the head's weight is the embedding's
+  bool attention_bias = false;                   ///< q, k, v (and where the family says so o) have biases
   bool mlp_bias = false;
   double dropout = 0;  ///< torch_transformer: probability, after attention, feed-forward and embedding, and inside SDPA
   DType dtype = DType::float32;     ///< of the stored parameters
@@ -63,6 +70,11 @@ struct ModelConfig {
   /// Patterns (name_pattern.hpp) of the modules and parameters that are not trained: requires_grad_(False).
   std::vector<std::string> frozen = {};
   LoraConfig lora = {};  ///< with it all of the model's own parameters are frozen
+  /// Whether layer `index`, from 0, has experts (Qwen3MoeDecoderLayer.__init__).
+  [[nodiscard]] bool has_experts(std::uint32_t index) const {
+    return experts > 0 && (index + 1) % sparse_step == 0 &&
+           std::find(dense_layers.begin(), dense_layers.end(), index) == dense_layers.end();
+  }
   bool operator==(const ModelConfig&) const = default;
 };
 

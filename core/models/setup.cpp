@@ -27,7 +27,7 @@ TensorId SetupWriter::alloc_shard(ParameterId parameter) {
   std::size_t unit = 0;
   while (parameter.value >= first + units_[unit].parameters.size()) first += units_[unit++].parameters.size();
   const Parameter& p = units_[unit].parameters[parameter.value - first];
-  const Bytes bytes = local_shard_numel(p, {settings_.shard_ranks(), 0}) * itemsize(p.dtype);
+  const Bytes bytes = local_shard_numel(p, shard_dimension(settings_)) * itemsize(p.dtype);
   const TensorId id = alloc(bytes, MemoryCategory::parameters);
   AllocationSize& size = program_.ops.back().size;
   size.kind = AllocationSize::Kind::local_shard;

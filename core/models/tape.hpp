@@ -233,6 +233,9 @@ class Tape {
   /// _c10d_functional.all_reduce(x) over the tensor-parallel group, and wait_tensor: a copy of `x`, summed in place on
   /// the group's own stream.
   [[nodiscard]] Tensor all_reduce(const Tensor& x);
+  /// _c10d_functional.all_to_all_single(x) over the expert-parallel group, and wait_tensor: `rows` rows come back in a
+  /// fresh tensor, by the group's own stream.
+  [[nodiscard]] Tensor all_to_all(const Tensor& x, std::uint64_t rows);
   void hook(Hook hook, UnitId unit = {});
   /// Allocations from here on are casts of this unit's forward inputs (invalid: ends).
   void casting_inputs_of(UnitId unit) { casting_ = unit; }
@@ -282,6 +285,7 @@ class Tape {
   void note_module(OperandList operands);
   void write_modules();
   void fused();
+  void issue_collective(CollectiveKind kind, Bytes bytes, std::string_view label);
   void write_kernels(Program& program);
   class Engine;
   void accumulate_gradient(const Node& node, Tensor gradient);

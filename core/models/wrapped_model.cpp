@@ -24,6 +24,8 @@ WrappedModel::WrappedModel(Tape& tape, const Settings& settings, const TrainedMo
       const ParameterId id{static_cast<std::uint32_t>(all.size())};
       all.push_back(tape.parameter(id, p, settings.param_dtype.value_or(p.dtype)));
     }
+  for (std::uint32_t u = 1; settings.expert_parallel > 1 && u < model.units.size(); ++u)
+    if (!model.units[u].parameters.front().expert_parallel) blocks_of_experts_.push_back(UnitId{u});
   for (const TrainedModel::Place& place : model.places) {
     parameters_.push_back(all[place.id.value]);
     if (!place.lora_a.valid()) continue;
@@ -76,6 +78,23 @@ void WrappedModel::root_post_forward(const Tensor& output) {
   register_pre_backward(kRootUnit, output);
 }
 
+UnitId WrappedModel::unit_of(std::uint32_t block) const {
+  return blocks_of_experts_.empty() ? UnitId{1 + block / settings_.units_per_group} : blocks_of_experts_[block];
+}
+
+void WrappedModel::enter(UnitId unit, Tensors& inputs) {
+  std::vector<Tensor*> slots;
+  for (Tensor& input : inputs) slots.push_back(&input);
+  cast_inputs(unit, slots);
+  tape_.hook(Hook::pre_forward, unit);
+  register_post_backward(unit, slots);
+}
+
+void WrappedModel::leave(UnitId unit, const Tensor& output) {
+  tape_.hook(Hook::post_forward, unit);
+  register_pre_backward(unit, output);
+}
+
 Tensor WrappedModel::run_block(std::uint32_t index, Tensors inputs,
                                const std::function<Tensor(const Tensors&)>& forward) {
   Tensors out = run_block_of_many(index, std::move(inputs), [forward](Tensors& in) { return Tensors{forward(in)}; });
@@ -85,16 +104,10 @@ Tensor WrappedModel::run_block(std::uint32_t index, Tensors inputs,
 Tensors WrappedModel::run_block_of_many(std::uint32_t index, Tensors inputs,
                                         const std::function<Tensors(Tensors&)>& forward) {
   const std::uint32_t group = settings_.units_per_group;
-  const UnitId unit{1 + index / group};
+  const UnitId unit = unit_of(index);
   const bool first = index % group == 0;
   const bool last = index + 1 == blocks_ || index % group == group - 1;
-  std::vector<Tensor*> slots;
-  for (Tensor& input : inputs) slots.push_back(&input);
-  if (first) {
-    cast_inputs(unit, slots);
-    tape_.hook(Hook::pre_forward, unit);
-    register_post_backward(unit, slots);
-  }
+  if (first) enter(unit, inputs);
   tape_.spend(HostCall::module);
   Tensors out;
   if (settings_.checkpoints_block(index))
@@ -106,10 +119,17 @@ Tensors WrappedModel::run_block_of_many(std::uint32_t index, Tensors inputs,
         settings_.checkpoint == Checkpoint::selective_op);
   else
     out = forward(inputs);
-  if (last) {
-    tape_.hook(Hook::post_forward, unit);
-    register_pre_backward(unit, out.back());
-  }
+  if (last) leave(unit, out.back());
+  return out;
+}
+
+Tensor WrappedModel::run_experts(std::uint32_t index, Tensors inputs,
+                                 const std::function<Tensor(const Tensors&)>& forward) {
+  const UnitId experts{unit_of(index).value + 1};
+  enter(experts, inputs);
+  tape_.spend(HostCall::module);
+  Tensor out = forward(inputs);
+  leave(experts, out);
   return out;
 }
 

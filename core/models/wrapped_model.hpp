@@ -39,8 +39,13 @@ class WrappedModel {
   /// … of several results. Their gradients come together; the pre-backward hook is at the last one's. `forward` may
   /// drop the inputs that it needs no longer.
   Tensors run_block_of_many(std::uint32_t index, Tensors inputs, const std::function<Tensors(Tensors&)>& forward);
+  /// Around the experts of block `index`, which are a unit of their own inside the block's: the wrapper's hooks.
+  Tensor run_experts(std::uint32_t index, Tensors inputs, const std::function<Tensor(const Tensors&)>& forward);
 
  private:
+  [[nodiscard]] UnitId unit_of(std::uint32_t block) const;
+  void enter(UnitId unit, Tensors& inputs);
+  void leave(UnitId unit, const Tensor& output);
   void cast_inputs(UnitId unit, const std::vector<Tensor*>& inputs);
   void register_post_backward(UnitId unit, const std::vector<Tensor*>& inputs);
   void register_pre_backward(UnitId unit, const Tensor& output);
@@ -50,6 +55,7 @@ class WrappedModel {
   const std::vector<TensorId>& from_setup_;
   std::uint32_t blocks_;
   std::size_t root_parameters_ = 0;
+  std::vector<UnitId> blocks_of_experts_;  // units of blocks whose experts are the unit behind; else empty
   std::vector<Tensor> parameters_;
 };
 

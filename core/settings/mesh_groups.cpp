@@ -14,6 +14,16 @@ CommunicatorOptions shard_group(const Settings& settings) {
           settings.nodes};
 }
 
+CommunicatorOptions expert_shard_group(const Settings& settings) {
+  const std::uint32_t ranks = settings.shard_ranks() / settings.expert_parallel;
+  return {"expert shard",
+          ranks,
+          std::min(ranks, std::max(1U, outer_ranks_per_node(settings) / settings.expert_parallel)),
+          {},
+          node_stride(settings, settings.expert_parallel * settings.tensor_parallel),
+          settings.nodes};
+}
+
 CommunicatorOptions replicate_group(const Settings& settings) {
   const std::uint32_t ranks = settings.shard_ranks();
   return {"replicate",

@@ -14,6 +14,9 @@ namespace foreshard {
 /// The mesh's shard dimension, all ranks of plain FSDP. Without members.
 [[nodiscard]] CommunicatorOptions shard_group(const Settings& settings);
 
+/// The part of the shard dimension that experts are sharded over, of ranks expert_parallel apart. Without members.
+[[nodiscard]] CommunicatorOptions expert_shard_group(const Settings& settings);
+
 /// The mesh's replicate dimension (HSDP). Without members.
 [[nodiscard]] CommunicatorOptions replicate_group(const Settings& settings);
 

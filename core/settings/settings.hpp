@@ -76,13 +76,19 @@ struct Settings {
   /// Ranks of the mesh's tensor-parallel dimension, the innermost; FSDP2 shards the local part of DTensor parameters
   /// over the others. What each rank computes depends on it: a recording keeps its own.
   std::uint32_t tensor_parallel = 1;
+  /// Neighbouring ranks of the shard dimension over which a model's experts are split (torchtitan's EP): FSDP2 shards
+  /// each part over the shard_ranks() / expert_parallel ranks that hold the same experts. 1: all experts on every rank.
+  std::uint32_t expert_parallel = 1;
+  /// Tokens of the expert-parallel rank that gets most of them over the mean of its group, 1 (balanced routing) to
+  /// expert_parallel. What is planned is that rank.
+  double router_imbalance = 1;
   std::optional<std::uint32_t> batch;  ///< per GPU and microbatch
   std::optional<std::uint32_t> seq;
 
   // FSDP2.
   std::optional<DType> param_dtype;   ///< MixedPrecisionPolicy.param_dtype
   std::optional<DType> reduce_dtype;  ///< MixedPrecisionPolicy.reduce_dtype
-  /// None: implicit; N: set_modules_to_forward_prefetch of the next N units.
+  /// None: implicit; N: set_modules_to_forward_prefetch of the next N units (with their experts: prefetch.hpp).
   std::optional<std::uint32_t> forward_prefetch;
   /// None: the default rule; N: set_modules_to_backward_prefetch of the previous N units.
   std::optional<std::uint32_t> backward_prefetch;

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "core/device/transport_traits.hpp"
 #include "core/settings/pytorch_version.hpp"
 #include "core/settings/settings_table.hpp"
@@ -28,6 +30,7 @@ Result<void> check_positive(const Settings& settings) {
       {"nodes", settings.nodes},
       {"replicate", settings.replicate},
       {"tensor_parallel", settings.tensor_parallel},
+      {"expert_parallel", settings.expert_parallel},
       {"units_per_group", settings.units_per_group},
       {"reduce_scatter_max_input_buffers", settings.reduce_scatter_max_input_buffers},
       {"accumulate", settings.accumulate},
@@ -36,6 +39,26 @@ Result<void> check_positive(const Settings& settings) {
       {"seq", settings.seq.value_or(1)}};
   for (const auto& [key, value] : counted)
     if (value == 0) return contradiction(fmt::format("{} is 0", key), "it must be at least 1");
+  return {};
+}
+
+/// torchtitan's ParallelDims: expert-parallel ranks are a part of the shard dimension (dp_shard_in_ep).
+Result<void> check_expert_parallel(const Settings& settings) {
+  if (settings.router_imbalance < 1 || settings.router_imbalance > settings.expert_parallel)
+    return contradiction(fmt::format("router_imbalance {} with expert_parallel {}: it is 1 to {}",
+                                     settings.router_imbalance, settings.expert_parallel, settings.expert_parallel),
+                         "a rank gets all tokens of its group at most");
+  if (settings.expert_parallel == 1) return {};
+  if (settings.shard_ranks() % settings.expert_parallel != 0)
+    return contradiction(fmt::format("expert_parallel {} does not divide the {} shard ranks", settings.expert_parallel,
+                                     settings.shard_ranks()),
+                         "it splits the mesh's shard dimension: gpus x nodes / (replicate x tensor_parallel)");
+  const bool keeps_part = settings.reshard_after_forward.kind == Reshard::Kind::group ||
+                          std::any_of(settings.reshard_of_unit.begin(), settings.reshard_of_unit.end(),
+                                      [](const auto& unit) { return unit.second.kind == Reshard::Kind::group; });
+  if (keeps_part)
+    return contradiction("a number as reshard_after_forward together with expert_parallel is not modelled",
+                         "use true or false: units are sharded over two meshes then");
   return {};
 }
 
@@ -98,6 +121,7 @@ Result<void> check(const Settings& settings) {
     return contradiction(fmt::format("replicate {} x tensor_parallel {} does not divide the {} GPUs",
                                      settings.replicate, settings.tensor_parallel, settings.world()),
                          "the mesh is replicate x shard x tensor parallel");
+  if (auto ok = check_expert_parallel(settings); !ok) return ok;
   if (auto ok = check_reshard(settings, "reshard_after_forward", settings.reshard_after_forward); !ok) return ok;
   for (const auto& [unit, reshard] : settings.reshard_of_unit)
     if (auto ok = check_reshard(settings, "reshard_of_unit " + unit, reshard); !ok) return ok;

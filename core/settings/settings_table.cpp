@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -80,6 +81,21 @@ Result<void> set_count(Settings& settings, const SettingOption& setting, std::st
 template <auto Member>
 std::string get_count(const Settings& settings) {
   return std::to_string(settings.*Member);
+}
+
+/// A decimal fraction of at least 1.
+template <auto Member>
+Result<void> set_factor(Settings& settings, const SettingOption& setting, std::string_view value) {
+  double factor = 0;
+  const auto [end, error] =
+      std::from_chars(value.data(), value.data() + value.size(), factor, std::chars_format::fixed);
+  if (error != std::errc{} || end != value.data() + value.size() || !(factor >= 1)) return refused(setting, value);
+  settings.*Member = factor;
+  return {};
+}
+template <auto Member>
+std::string get_factor(const Settings& settings) {
+  return fmt::format("{}", settings.*Member);
 }
 
 template <auto Member>
@@ -350,6 +366,19 @@ constexpr std::array kRows{
         FORESHARD_MEMBER(count, replicate)},
     Row{{"tensor_parallel", "N", "ranks of the mesh's tensor-parallel dimension; a recording's own", Form::count, {}},
         FORESHARD_MEMBER(count, tensor_parallel)},
+    Row{{"expert_parallel",
+         "N",
+         "EP: ranks that a model's experts are split over, of the shard dimension; torchtitan's",
+         Form::count,
+         {}},
+        FORESHARD_MEMBER(count, expert_parallel)},
+    Row{{"router_imbalance",
+         "X",
+         "tokens of the expert-parallel rank with most of them over the mean; 1: balanced",
+         Form::word,
+         {}},
+        set_factor<&Settings::router_imbalance>,
+        get_factor<&Settings::router_imbalance>},
     Row{{"batch", "N", "samples a GPU and microbatch", Form::count, {}}, FORESHARD_MEMBER(optional_count, batch)},
     Row{{"seq", "N", "tokens a sample", Form::count, {}}, FORESHARD_MEMBER(optional_count, seq)},
     Row{{"param_dtype", "none|bfloat16|float16|float32", "MixedPrecisionPolicy.param_dtype", Form::word, kDTypeNames},

@@ -20,7 +20,7 @@ std::uint64_t rest(const Parameter& parameter) {
 }  // namespace
 
 std::uint64_t padded_rows(const Parameter& parameter, ShardGroup group) {
-  return ceil_div(dim0(parameter), group.ranks);
+  return ceil_div(dim0(parameter), group.of(parameter).ranks);
 }
 
 std::uint64_t padded_shard_numel(const Parameter& parameter, ShardGroup group) {
@@ -29,13 +29,13 @@ std::uint64_t padded_shard_numel(const Parameter& parameter, ShardGroup group) {
 
 std::uint64_t local_shard_numel(const Parameter& parameter, ShardGroup group) {
   const std::uint64_t rows = padded_rows(parameter, group);
-  const std::uint64_t begin = std::min(rows * group.rank, dim0(parameter));
+  const std::uint64_t begin = std::min(rows * group.of(parameter).rank, dim0(parameter));
   const std::uint64_t end = std::min(begin + rows, dim0(parameter));
   return (end - begin) * rest(parameter);
 }
 
 std::uint64_t unsharded_numel(const Parameter& parameter, ShardGroup group) {
-  return padded_shard_numel(parameter, group) * group.ranks;
+  return padded_shard_numel(parameter, group) * group.of(parameter).ranks;
 }
 
 }  // namespace foreshard

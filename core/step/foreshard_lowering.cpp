@@ -75,7 +75,7 @@ void ForeshardLowering::allocated(const Op& op, BlockHandle block, StreamId on) 
     parameters_[op.size.parameter.value].shard = address;
     compute_whole(KernelOp::random_normal, kInitialStd,
                   {context_.parameters[op.size.parameter].place,
-                   static_cast<std::int64_t>(padded_shard_numel(parameter, shard) * shard.rank)},
+                   static_cast<std::int64_t>(padded_shard_numel(parameter, shard) * shard.of(parameter).rank)},
                   address, local_shard_numel(parameter, shard), parameter.dtype, on);
   }
   if (op.kernel_index != kNoKernel) compute(program_->kernels[op.kernel_index], op.kernel, on);
@@ -156,8 +156,8 @@ std::vector<ShardedGradient> ForeshardLowering::sharded_gradients() const {
         const ParameterId id = unit.groups[g].parameters[index].id;
         const Parameter& p = *context_.parameters[id].parameter;
         const std::uint64_t padded = padded_shard_numel(p, shard);
-        out.push_back(
-            {id, p.dtype, padded * shard.rank, local_shard_numel(p, shard), address, parameters_[id.value].shard});
+        out.push_back({id, p.dtype, padded * shard.of(p).rank, local_shard_numel(p, shard), address,
+                       parameters_[id.value].shard});
         address += padded * itemsize(p.dtype);
       }
     }

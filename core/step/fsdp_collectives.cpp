@@ -9,24 +9,23 @@ void FsdpCollectives::issue(const FsdpOp& op, StreamId on) {
 }
 
 void FsdpCollectives::issue(const AllGather& op, StreamId on) {
-  const UnitId unit = op.group.unit;
   CollectiveWork work = op.work;
   work.output = memory_.address(op.block);
-  work.input = work.output + mesh_.place(op.over, unit) * (work.bytes / mesh_.ranks(op.over, unit));
-  emitter_.collective(on, work, streams_.communicator(op.over, unit), unit);
+  work.input = work.output + mesh_.place(op.over, op.group) * (work.bytes / mesh_.ranks(op.over, op.group));
+  emitter_.collective(on, work, streams_.communicator(op.over, op.group), op.group.unit);
 }
 
 void FsdpCollectives::issue(const ReduceScatter& op, StreamId on) {
   CollectiveWork work = op.work;
   work.input = memory_.address(op.input);
   work.output = memory_.address(op.output);
-  emitter_.collective(on, work, streams_.communicator(CommunicatorRole::reduce_scatter, op.group.unit), op.group.unit);
+  emitter_.collective(on, work, streams_.communicator(CommunicatorRole::reduce_scatter, op.group), op.group.unit);
 }
 
 void FsdpCollectives::issue(const AllReduce& op, StreamId on) {
   CollectiveWork work = op.work;
   work.input = work.output = memory_.address(op.gradients);
-  emitter_.collective(on, work, streams_.communicator(CommunicatorRole::replicate, op.group.unit), op.group.unit);
+  emitter_.collective(on, work, streams_.communicator(CommunicatorRole::replicate, op.group), op.group.unit);
 }
 
 }  // namespace foreshard

@@ -40,7 +40,7 @@ FsdpKernels::Bound FsdpKernels::make(const CopyIn& op) {
     c.operands.front() = flat(elements, group.compute);
   }
   const Bytes part = c.operands.front().numel() * itemsize(group.compute);
-  BoundKernel out{&c, {memory_.address(op.block) + mesh_.place(op.over, op.group.unit) * part}};
+  BoundKernel out{&c, {memory_.address(op.block) + mesh_.place(op.over, op.group) * part}};
   for (std::size_t i = 0; i < group.parameters.size(); ++i)
     out.addresses.push_back(shards ? parameters_[group.parameters[i].id.value].shard : memory_.address(op.parts[i]));
   return {out};
@@ -52,7 +52,7 @@ FsdpKernels::Bound FsdpKernels::make(const CopyOut& op) {
   auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, KernelOp::copy_out, {shards}});
   Kernel& c = it->second;
   if (fresh) {
-    const std::uint32_t ranks = mesh_.ranks(op.over, op.group.unit);
+    const std::uint32_t ranks = mesh_.ranks(op.over, op.group);
     c.op = KernelOp::copy_out;
     c.integers.push_back(ranks);
     std::uint64_t elements = 0;
@@ -86,8 +86,7 @@ FsdpKernels::Bound FsdpKernels::make(const CopyOutShards& op) {
 
 FsdpKernels::Bound FsdpKernels::make(const KeepPart& op) {
   const ParameterPlan& p = plan(op.group).parameters[op.parameter];
-  const Address from =
-      memory_.address(op.unsharded) + mesh_.place(CommunicatorRole::post_forward, op.group.unit) * p.clone;
+  const Address from = memory_.address(op.unsharded) + mesh_.place(CommunicatorRole::post_forward, op.group) * p.clone;
   return copy(memory_.address(op.part), p.compute, from, p.compute, p.clone / itemsize(p.compute));
 }
 
@@ -121,7 +120,7 @@ FsdpKernels::Bound FsdpKernels::make(const ChunkCat& op) {
   auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, KernelOp::chunk_cat, std::move(shape)});
   Kernel& c = it->second;
   if (fresh) {
-    const std::uint32_t ranks = mesh_.shard().ranks;
+    const std::uint32_t ranks = mesh_.shard(op.group).ranks;
     c.op = KernelOp::chunk_cat;
     c.alpha = op.scale;
     c.integers.push_back(ranks);

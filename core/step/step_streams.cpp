@@ -39,19 +39,21 @@ StepStreams::StepStreams(const Workload& workload, const Settings& settings, con
     capture_ = device_.create_stream(capture);
     recorder_.add_stream(capture_, capture);
   }
-  const auto create = [&](CommunicatorOptions group, CommunicatorRole role) {
-    group.members = mesh_.members(role, kRootUnit);
-    return device_.create_communicator(group);
-  };
-  shard_ = create(shard_group(settings_), CommunicatorRole::shard);
+  const ParamGroupId root{kRootUnit, 0};
+  shard_ = create(shard_group(settings_), CommunicatorRole::shard, root);
   // FSDPModule.set_separate_reduce_scatter_group (2.13): new_group of the same ranks.
   reduce_scatter_ = shard_;
   if (settings_.separate_reduce_scatter_group) {
     CommunicatorOptions own = shard_group(settings_);
     own.name = "reduce-scatter";
-    reduce_scatter_ = create(std::move(own), CommunicatorRole::reduce_scatter);
+    reduce_scatter_ = create(std::move(own), CommunicatorRole::reduce_scatter, root);
   }
-  if (settings_.replicate > 1) replicate_ = create(replicate_group(settings_), CommunicatorRole::replicate);
+  if (settings_.replicate > 1) replicate_ = create(replicate_group(settings_), CommunicatorRole::replicate, root);
+}
+
+CommunicatorId StepStreams::create(CommunicatorOptions options, CommunicatorRole role, ParamGroupId group) {
+  options.members = mesh_.members(role, group);
+  return device_.create_communicator(options);
 }
 
 StreamId StepStreams::user(std::uint8_t index, const std::string& name) {
@@ -80,16 +82,26 @@ CommunicatorId StepStreams::process_group(std::uint32_t index) {
   return own;
 }
 
-CommunicatorId StepStreams::communicator(CommunicatorRole role, UnitId unit) {
-  if (role == CommunicatorRole::shard) return shard_;
-  if (role == CommunicatorRole::reduce_scatter) return reduce_scatter_;
+CommunicatorId StepStreams::of_experts(CommunicatorRole role, ParamGroupId group) {
+  const bool apart = role == CommunicatorRole::reduce_scatter && settings_.separate_reduce_scatter_group;
+  CommunicatorId& own = apart ? experts_reduce_scatter_ : experts_;
+  if (own.valid()) return own;
+  CommunicatorOptions options = expert_shard_group(settings_);
+  if (apart) options.name += " reduce-scatter";
+  return own = create(std::move(options), role, group);
+}
+
+CommunicatorId StepStreams::communicator(CommunicatorRole role, ParamGroupId group) {
   if (role == CommunicatorRole::replicate) return replicate_;
-  CommunicatorId& own = post_forward_[unit.value];
+  if (role != CommunicatorRole::post_forward) {
+    if (mesh_.shard(group).ranks != mesh_.shard().ranks) return of_experts(role, group);
+    return role == CommunicatorRole::shard ? shard_ : reduce_scatter_;
+  }
+  CommunicatorId& own = post_forward_[group.unit.value];
   if (!own.valid()) {
-    CommunicatorOptions options = post_forward_group(settings_, mesh_.ranks(role, unit));
-    options.name += ' ' + workload_.units[unit.value].name;
-    options.members = mesh_.members(role, unit);
-    own = device_.create_communicator(options);
+    CommunicatorOptions options = post_forward_group(settings_, mesh_.ranks(role, group));
+    options.name += ' ' + workload_.units[group.unit.value].name;
+    own = create(std::move(options), role, group);
   }
   return own;
 }

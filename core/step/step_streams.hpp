@@ -27,9 +27,14 @@ class StepStreams {
   /// Workload::process_groups[index], on the mesh of these settings; made when first asked for.
   [[nodiscard]] CommunicatorId process_group(std::uint32_t index);
   /// Int reshard: every unit builds a mesh, hence a communicator, of its own (fsdp2 semantics 1.6), when first used.
-  [[nodiscard]] CommunicatorId communicator(CommunicatorRole role, UnitId unit);
+  /// Experts' gathers and reduce-scatters have one of the part of the mesh that they are sharded over.
+  [[nodiscard]] CommunicatorId communicator(CommunicatorRole role, ParamGroupId group);
 
  private:
+  [[nodiscard]] CommunicatorId create(CommunicatorOptions options, CommunicatorRole role, ParamGroupId group);
+  /// The same of experts, made when first asked for.
+  [[nodiscard]] CommunicatorId of_experts(CommunicatorRole role, ParamGroupId group);
+
   const Workload& workload_;
   const Settings& settings_;
   const RankMesh& mesh_;
@@ -41,6 +46,8 @@ class StepStreams {
   CommunicatorId shard_;
   CommunicatorId reduce_scatter_;  ///< `shard_`, unless reduce-scatters have one of their own
   CommunicatorId replicate_;
+  CommunicatorId experts_;
+  CommunicatorId experts_reduce_scatter_;
   std::vector<CommunicatorId> post_forward_;    // by unit
   std::vector<CommunicatorId> process_groups_;  // of the workload
 };

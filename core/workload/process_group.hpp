@@ -30,13 +30,17 @@ struct ProcessGroup {
 };
 
 /// The group of a program recorded on one mesh, (replicate, shard, tensor parallel), on another: a group over
-/// dimensions of the mesh, or over all ranks, has their new size and stride; any other stays.
+/// dimensions of the mesh, over its expert-parallel ranks or over all ranks has their new size and stride; any other
+/// stays.
 [[nodiscard]] inline ProcessGroup on_mesh(ProcessGroup group, const Settings& recorded, const Settings& wanted) {
   const auto is = [&](std::uint32_t ranks, std::uint32_t stride) {
     return group.ranks == ranks && group.stride == stride;
   };
   const std::uint32_t inner = recorded.tensor_parallel;
-  if (inner > 1 && is(inner, 1)) {
+  if (recorded.expert_parallel > 1 && !group.of_shards && is(recorded.expert_parallel, inner)) {
+    group.ranks = wanted.expert_parallel;
+    group.stride = wanted.tensor_parallel;
+  } else if (inner > 1 && is(inner, 1)) {
     group.ranks = wanted.tensor_parallel;
   } else if (is(recorded.shard_ranks(), inner)) {
     group.ranks = wanted.shard_ranks();

@@ -16,6 +16,9 @@ struct Parameter {
   DType dtype = DType::float32;
   /// false: frozen. It is gathered as the others are, never reduced, and the optimizer has no state of it.
   bool requires_grad = true;
+  /// It holds the experts of one expert-parallel rank: `shape` is that part's, and FSDP2 shards it over the ranks that
+  /// have the same experts (Settings::expert_parallel).
+  bool expert_parallel = false;
 
   [[nodiscard]] std::uint64_t numel() const {
     std::uint64_t n = 1;

@@ -169,6 +169,19 @@ class SettingsTest(unittest.TestCase):
         self.assertEqual([about[key] for key in ("gpus", "nodes", "replicate", "tensor_parallel")], [8, 2, 2, 2])
         self.assertEqual(about["units"][1]["parameters"][0]["shape"], [32, 32])
 
+    def test_experts_split_over_ranks(self):
+        units = blocks()
+        experts = parameter("layers.0.experts.w", (8, 32, 16), local_shape=[4, 32, 16], mesh_shape=[2, 2])
+        units.insert(2, unit("layers.0.experts", [experts]))
+        units[2]["groups"][0]["mesh"] = {"shard": 2, "replicate": 1}
+        about = about_of(units)
+        self.assertEqual(about["expert_parallel"], 2)
+        self.assertNotIn("tensor_parallel", about)
+        self.assertEqual(about["gpus"], 4)
+        row = about["units"][2]["parameters"][0]
+        self.assertEqual((row["shape"], row["expert_parallel"]), ([4, 32, 16], True))
+        self.assertNotIn("expert_parallel", about["units"][1]["parameters"][0])
+
     def test_frozen_parameters_are_named_where_there_are_any(self):
         units = blocks()
         self.assertNotIn("requires_grad", about_of(units)["units"][0]["parameters"][0])

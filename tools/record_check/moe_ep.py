@@ -144,7 +144,8 @@ class Experts(nn.Module):
         with torch.no_grad():
             order, rows = expert_major(here, ranks, counts.numel() // ranks, sum(taken))
         shape = x.shape
-        out = self.multiply(x[order, :], rows)
+        x = x[order, :]
+        out = self.multiply(x, rows)
         rank_major = out.new_empty(shape)
         rank_major[order, :] = out
         return all_to_all_single_autograd(rank_major, sent, taken, group)

@@ -170,7 +170,7 @@ void Builder::find_input_casts() {
 }
 
 void Builder::match_setup_shards() {
-  const ShardGroup group{in_.settings.shard_ranks(), 0};
+  const ShardGroup group = shard_dimension(in_.settings);
   for (const Unit& unit : in_.units)
     for (const Parameter& p : unit.parameters) shard_bytes_.push_back(local_shard_numel(p, group) * itemsize(p.dtype));
   shard_of_.assign(events_.size(), ParameterId{});

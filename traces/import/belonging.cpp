@@ -91,14 +91,14 @@ std::string unit_name(const std::string& name) {
 
 std::string uneven_shards(const ProfilerTrace& trace, const Settings& settings, std::span<const Unit> units) {
   if (trace.rank.value_or(0) == 0) return {};
-  const ShardGroup group{settings.shard_ranks(), 0};
+  const ShardGroup group = shard_dimension(settings);
   for (const Unit& unit : units)
     for (const Parameter& parameter : unit.parameters)
       if (unsharded_numel(parameter, group) != parameter.numel())
         return fmt::format(
             "the recording is of rank {}, and '{}' does not divide by {} ranks, so that rank 0's shard "
             "of it has another size: record rank 0",
-            *trace.rank, parameter.name, group.ranks);
+            *trace.rank, parameter.name, group.of(parameter).ranks);
   return {};
 }
 

@@ -10,8 +10,7 @@ namespace foreshard::traces {
 namespace {
 
 Bytes unsharded_bytes(const Parameter& p, const Settings& settings) {
-  const ShardGroup group{settings.shard_ranks(), 0};
-  return padded_shard_numel(p, group) * group.ranks * itemsize(settings.param_dtype.value_or(p.dtype));
+  return unsharded_numel(p, shard_dimension(settings)) * itemsize(settings.param_dtype.value_or(p.dtype));
 }
 
 /// The parameter as this rank's local tensor of `bytes`; false: no division gives it.

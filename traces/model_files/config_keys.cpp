@@ -67,6 +67,20 @@ std::uint64_t ConfigKeys::size(std::initializer_list<std::string_view> spellings
   return 1;
 }
 
+std::vector<std::uint32_t> ConfigKeys::places(std::string_view key, std::uint32_t end) {
+  const OrderedJson* list = find(key);
+  if (list == nullptr) return {};
+  std::vector<std::uint32_t> out;
+  for (const OrderedJson& item : list->is_array() ? *list : OrderedJson::array({*list})) {
+    if (!item.is_number_unsigned() || item.get<std::uint64_t>() >= end) {
+      refuse(key, fmt::format("a list of whole numbers below {} is needed, this has {}", end, excerpt(item)));
+      return {};
+    }
+    out.push_back(item.get<std::uint32_t>());
+  }
+  return out;
+}
+
 bool ConfigKeys::flag_or(std::string_view key, bool otherwise) {
   const OrderedJson* value = find(key);
   if (value == nullptr) return otherwise;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "traces/pytorch/json_object.hpp"
@@ -27,6 +28,8 @@ class ConfigKeys {
   std::uint64_t size(std::initializer_list<std::string_view> spellings, std::uint64_t most);
   /// The same, `otherwise` where it is absent.
   std::uint64_t size_or(std::initializer_list<std::string_view> spellings, std::uint64_t most, std::uint64_t otherwise);
+  /// A list of whole numbers below `end`; empty where it is absent.
+  std::vector<std::uint32_t> places(std::string_view key, std::uint32_t end);
   bool flag_or(std::string_view key, bool otherwise);
   double number_or(std::string_view key, double otherwise);
   /// Text, refusing any other type; none where absent.

@@ -45,6 +45,7 @@ constexpr std::array kModelTypes{
     ModelType{"qwen2", ModelFamily::hf_qwen2, 32, 0, false, true, false, "silu"},
     ModelType{"qwen3", ModelFamily::hf_qwen3, 32, 128, true, false, false, "silu"},
     ModelType{"mixtral", ModelFamily::hf_mixtral, 8, 0, false, false, false, "silu"},
+    ModelType{"qwen3_moe", ModelFamily::hf_qwen3_moe, 4, 0, true, false, false, "silu"},
     ModelType{"gpt2", ModelFamily::hf_gpt2, 0, 0, false, true, true, "gelu_new"},
 };
 
@@ -69,6 +70,9 @@ Result<const ModelType*> find_model_type(ConfigKeys& keys) {
                 fmt::format("known: {}", fmt::join(kTypes, ", ")));
   for (const ModelType& family : kModelTypes)
     if (family.type == *type) return &family;
+  if (type->starts_with("deepseek_v"))
+    return fail(ErrorKind::usage, fmt::format("{}: its latent attention (MLA) is not modelled", type->substr(0, 80)),
+                keys.name() + ", model_type", std::string(kInstead));
   const auto near = nearest(*type, kTypes);
   return fail(ErrorKind::usage, fmt::format("no generator knows the model_type '{}'", type->substr(0, 80)),
               keys.name() + ", model_type",
@@ -114,6 +118,24 @@ void read_gpt2(ConfigKeys& keys, ModelConfig& model) {
   model.mlp_bias = true;  // Conv1D always has one
 }
 
+/// The key that says how many experts there are, and the library's defaults.
+struct ExpertKeys {
+  std::string_view count;
+  std::uint64_t experts = 0;
+  std::uint64_t per_token = 0;
+};
+
+void read_experts(ConfigKeys& keys, const ExpertKeys& experts, ModelConfig& model) {
+  // transformers 5 writes num_local_experts for either (attribute_map).
+  const auto count = keys.size_or({experts.count, "num_local_experts"}, kMaxExperts, experts.experts);
+  model.experts = static_cast<std::uint32_t>(count);
+  const auto per_token = keys.size_or({"num_experts_per_tok"}, kMaxExperts, experts.per_token);
+  model.experts_per_token = static_cast<std::uint32_t>(per_token);
+  if (model.experts_per_token > model.experts)
+    keys.refuse("num_experts_per_tok", fmt::format("{} experts a token are more than the {} of {}",
+                                                   model.experts_per_token, model.experts, experts.count));
+}
+
 void read_decoder(ConfigKeys& keys, const ModelType& family, ModelConfig& model) {
   model.layers = static_cast<std::uint32_t>(keys.size({"num_hidden_layers"}, model::kMaxLayers));
   model.dim = keys.size({"hidden_size"}, kMaxWidth);
@@ -124,12 +146,14 @@ void read_decoder(ConfigKeys& keys, const ModelType& family, ModelConfig& model)
   model.kv_heads = static_cast<std::uint32_t>(keys.size_or({"num_key_value_heads"}, kMaxHeads, kv_heads));
   model.head_dim = keys.size_or({"head_dim"}, kMaxWidth, family.head_dim);
   model.mlp_bias = family.family == ModelFamily::hf_llama && keys.flag_or("mlp_bias", false);
-  if (family.family != ModelFamily::hf_mixtral) return;
-  model.experts = static_cast<std::uint32_t>(keys.size_or({"num_local_experts"}, kMaxExperts, 8));
-  model.experts_per_token = static_cast<std::uint32_t>(keys.size_or({"num_experts_per_tok"}, kMaxExperts, 2));
-  if (model.experts_per_token > model.experts)
-    keys.refuse("num_experts_per_tok", fmt::format("{} experts a token are more than the {} of num_local_experts",
-                                                   model.experts_per_token, model.experts));
+  if (family.family == ModelFamily::hf_mixtral) read_experts(keys, {"num_local_experts", 8, 2}, model);
+  if (family.family != ModelFamily::hf_qwen3_moe) return;
+  read_experts(keys, {"num_experts", 128, 8}, model);
+  model.dense_ffn = model.ffn;
+  model.ffn = keys.size_or({"moe_intermediate_size"}, kMaxWidth, 768);
+  model.sparse_step = static_cast<std::uint32_t>(keys.size_or({"decoder_sparse_step"}, model::kMaxLayers, 1));
+  model.dense_layers = keys.places("mlp_only_layers", model.layers);
+  model.scores_add_up = keys.flag_or("norm_topk_prob", false);
 }
 
 void check_heads(ConfigKeys& keys, const ModelType& family, ModelConfig& model) {

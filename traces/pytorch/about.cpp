@@ -22,16 +22,17 @@ namespace {
 
 constexpr Bytes kLimit = 256 * kMiB;  // 10,000 units of 20 parameters are some 50 MiB
 constexpr std::uint32_t kSchema = 1;
-constexpr std::array<std::string_view, 16> kKeys{"schema",   "torch", "nccl",         "gpu",
-                                                 "sm_count", "gpus",  "nodes",        "replicate",
-                                                 "batch",    "seq",   "settings",     "root_reshard_explicit",
-                                                 "measured", "units", "model_config", "tensor_parallel"};
+constexpr std::array<std::string_view, 17> kKeys{"schema",         "torch", "nccl",         "gpu",
+                                                 "sm_count",       "gpus",  "nodes",        "replicate",
+                                                 "batch",          "seq",   "settings",     "root_reshard_explicit",
+                                                 "measured",       "units", "model_config", "tensor_parallel",
+                                                 "expert_parallel"};
 /// Settings with a place of their own at the top level.
-constexpr std::array<std::string_view, 7> kTopLevelSettings{
-    "gpus", "nodes", "replicate", "batch", "seq", "root_reshard_explicit", "tensor_parallel"};
+constexpr std::array<std::string_view, 8> kTopLevelSettings{
+    "gpus", "nodes", "replicate", "batch", "seq", "root_reshard_explicit", "tensor_parallel", "expert_parallel"};
 constexpr std::array<std::string_view, 3> kMeasuredKeys{"step_ms", "host_issue_ms", "profiler"};
 constexpr std::array<std::string_view, 3> kUnitKeys{"unit", "parameters", "groups"};
-constexpr std::array<std::string_view, 4> kParameterKeys{"name", "shape", "dtype", "requires_grad"};
+constexpr std::array<std::string_view, 5> kParameterKeys{"name", "shape", "dtype", "requires_grad", "expert_parallel"};
 /// Keeps element counts, and bytes of them, far from 64 bits; the largest models have 2^42 parameters.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 constexpr std::size_t kLongestValue = 64 * kKiB;
@@ -227,12 +228,14 @@ Result<Parameter> AboutReader::parameter(const JsonObject& object) {
                 suggestion(*dtype, words));
   }
   parameter.dtype = *known;
-  if (const OrderedJson* trained = object.find("requires_grad")) {
-    if (!trained->is_boolean())
-      return fail(ErrorKind::input, "true or false is needed, this is " + describe(*trained),
-                  object.place_of("requires_grad"));
-    parameter.requires_grad = trained->get<bool>();
-    about_.requires_grad_known = true;
+  for (const auto& [key, member] : {std::pair{"requires_grad", &Parameter::requires_grad},
+                                    std::pair{"expert_parallel", &Parameter::expert_parallel}}) {
+    const OrderedJson* flag = object.find(key);
+    if (flag == nullptr) continue;
+    if (!flag->is_boolean())
+      return fail(ErrorKind::input, "true or false is needed, this is " + describe(*flag), object.place_of(key));
+    parameter.*member = flag->get<bool>();
+    if (member == &Parameter::requires_grad) about_.requires_grad_known = true;
   }
   return parameter;
 }

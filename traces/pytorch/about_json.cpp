@@ -15,6 +15,7 @@ Json unit_json(const Unit& unit) {
   for (const Parameter& parameter : unit.parameters) {
     Json row{{"name", parameter.name}, {"shape", parameter.shape}, {"dtype", name(parameter.dtype)}};
     if (!parameter.requires_grad) row["requires_grad"] = false;
+    if (parameter.expert_parallel) row["expert_parallel"] = true;
     parameters.push_back(std::move(row));
   }
   return {{"unit", unit.name}, {"parameters", std::move(parameters)}};

@@ -142,6 +142,7 @@ inline constexpr std::array kParameterFields{
     FORESHARD_FIELD(Parameter, "shape", shape),
     FORESHARD_FIELD(Parameter, "dtype", dtype),
     FORESHARD_FIELD(Parameter, "requires_grad", requires_grad),
+    FORESHARD_FIELD(Parameter, "expert_parallel", expert_parallel),
 };
 inline constexpr ArrayForm<Parameter> kParameterForm{kParameterFields, 2};
 

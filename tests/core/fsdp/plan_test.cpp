@@ -29,6 +29,35 @@ TEST_CASE("effective dtypes") {
   CHECK((!only_reduce.casts && only_reduce.casts_gradients && only_reduce.casts_back));
 }
 
+TEST_CASE("experts are a group over the rest of the mesh, prefetched behind the unit around them") {
+  std::vector<Unit> units = small_units(2);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    Parameter experts{fmt::format("layers.{}.experts.w", i), {4, 8}, DType::float32};
+    experts.expert_parallel = true;
+    units.insert(units.begin() + 2 + 2 * i, {fmt::format("layers.{}.experts", i), {experts}});
+  }
+  Settings s = four_gpus();
+  s.expert_parallel = 2;
+  s.forward_prefetch = s.backward_prefetch = 1;
+  const auto plans = plan_units(s, units, 132).value();
+  CHECK(plans[1].groups[0].shard_ranks == 4);
+  CHECK(plans[2].groups[0].shard_ranks == 2);
+  CHECK(plans[2].groups[0].gather == 4 * 8 * 4);
+  CHECK(plans[2].groups[0].flat_cast == 2 * 8 * 4);
+  CHECK(plans[1].forward_prefetch == std::vector{UnitId{3}, UnitId{4}});
+  CHECK(plans[2].forward_prefetch.empty());
+  CHECK(plans[3].backward_prefetch == std::vector{UnitId{1}, UnitId{2}});
+  CHECK(plans[4].backward_prefetch.empty());
+
+  units[1].parameters.push_back(units[2].parameters[0]);  // experts beside others in one group
+  const auto mixed = plan_units(s, units, 132);
+  REQUIRE_FALSE(mixed);
+  CHECK(mixed.error().what.find("different meshes") != std::string::npos);
+  s.pytorch = "2.12";
+  units[1].groups = {2, 1};
+  CHECK(plan_units(s, units, 132).value()[1].groups[1].shard_ranks == 2);
+}
+
 TEST_CASE("frozen parameters are gathered, and exempt from the rule of one dtype") {
   std::vector<Unit> units = small_units(1);
   units[1].parameters[0].dtype = DType::bfloat16;

@@ -19,6 +19,8 @@ Settings everything() {
   s.gpus = 8;
   s.nodes = 2;
   s.replicate = 2;
+  s.expert_parallel = 2;
+  s.router_imbalance = 1.5;
   s.batch = 4;
   s.seq = 2048;
   s.param_dtype = DType::bfloat16;
@@ -190,6 +192,28 @@ TEST_CASE("check rejects what fully_shard and the device mesh reject") {
   s.reshard_of_unit.clear();
   s.gpus = 0xffffffff;
   CHECK_FALSE(check(s));
+}
+
+TEST_CASE("expert-parallel ranks divide the shard dimension, and one gets all tokens of its group at most") {
+  Settings s;
+  s.gpus = 8;
+  s.replicate = 2;
+  s.expert_parallel = 4;
+  REQUIRE(set_setting(s, "router_imbalance", "1.25"));
+  CHECK(s.router_imbalance == 1.25);
+  CHECK(check(s));
+  s.router_imbalance = 4.5;
+  CHECK(check(s).error().what == "router_imbalance 4.5 with expert_parallel 4: it is 1 to 4");
+  s.router_imbalance = 1;
+  s.reshard_after_forward = {Reshard::Kind::group, 2};
+  CHECK_FALSE(check(s));
+  s.reshard_after_forward = {};
+  s.expert_parallel = 3;
+  CHECK(check(s).error().what == "expert_parallel 3 does not divide the 4 shard ranks");
+  for (const char* wrong : {"0.9", "nan", "1e0", "", "1,5", "-1"}) {
+    INFO(wrong);
+    CHECK_FALSE(set_setting(s, "router_imbalance", wrong));
+  }
 }
 
 TEST_CASE("more reduce-scatter inputs are refused where FSDP2 has no such call or refuses it") {

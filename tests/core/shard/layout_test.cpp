@@ -23,6 +23,19 @@ TEST_CASE("rows are torch.chunk's") {
   CHECK(rows_of(7, 1) == Rows{7});
 }
 
+TEST_CASE("experts of one expert-parallel rank are sharded over the ranks that hold the same") {
+  Parameter p{"experts", {5, 3}, DType::float32};
+  p.expert_parallel = true;
+  const auto local = [&](std::uint32_t rank) { return local_shard_numel(p, {8, rank, 4}); };
+  CHECK(padded_shard_numel(p, {8, 0, 4}) == 3 * 3);
+  CHECK(local(0) == 3 * 3);
+  CHECK(local(3) == 3 * 3);  // (0, 3): the other experts' first part
+  CHECK(local(4) == 2 * 3);
+  CHECK(unsharded_numel(p, {8, 0, 4}) == 6 * 3);
+  p.expert_parallel = false;
+  CHECK(padded_shard_numel(p, {8, 0, 4}) == 3);
+}
+
 TEST_CASE("padded shards are equal on every rank and cover the parameter") {
   for (std::int64_t d0 = 1; d0 < 40; ++d0) {
     for (std::uint32_t ranks = 1; ranks <= 9; ++ranks) {

@@ -28,7 +28,7 @@ inline ModelConfig small_config(ModelFamily family) {
     c.attention_bias = c.mlp_bias = true;
   }
   if (family == ModelFamily::hf_qwen2) c.attention_bias = true;
-  if (family == ModelFamily::hf_mixtral) {
+  if (family == ModelFamily::hf_mixtral || family == ModelFamily::hf_qwen3_moe) {
     c.experts = 4;
     c.experts_per_token = 2;
   }

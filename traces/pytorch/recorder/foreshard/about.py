@@ -40,7 +40,8 @@ def make_about(
     world = environment["world_size"]
     per_node = environment["ranks_per_node"]
     mesh = _most_common(group["mesh"] for _, group in _groups(units)) or {"shard": world, "replicate": 1}
-    tensor_parallel = _tensor_parallel(units)
+    tensor_parallel = _tensor_parallel(units, mesh)
+    expert_parallel = max((_expert_ranks(group, mesh) for _, group in _groups(units)), default=1)
     # With pipeline parallelism the world has several meshes: this is the one that FSDP2 and tensor parallelism share.
     ranks = min(world, mesh["shard"] * mesh["replicate"] * tensor_parallel)
     gpus = min(per_node, ranks)
@@ -54,23 +55,38 @@ def make_about(
     about |= {"gpus": gpus, "nodes": max(1, ranks // gpus), "replicate": mesh["replicate"]}
     if tensor_parallel > 1:
         about["tensor_parallel"] = tensor_parallel
+    if expert_parallel > 1:
+        about["expert_parallel"] = expert_parallel
     if batch is not None:
         about |= {"batch": batch, "seq": length}
     about["settings"] = _settings(environment, units, model, optimizers, inputs)
     about["root_reshard_explicit"] = not units[0]["reshard_default"]
     if measured is not None:
         about["measured"] = measured
-    about["units"] = _unit_lists(units)
+    about["units"] = _unit_lists(units, mesh)
     if model.get("config"):
         about["model_config"] = model["config"]
     return about
 
 
-def _tensor_parallel(units: list[dict[str, Any]]) -> int:
+def _expert_ranks(group: dict[str, Any], mesh: dict[str, int]) -> int:
+    """Ranks that a group's parameters are split over before FSDP2 shards them over the rest of `mesh`, which is the
+    model's: experts under expert parallelism, DTensors over both dimensions. 1: it is of the whole mesh."""
+    own = group["mesh"]
+    split, left = divmod(mesh["shard"], max(1, own["shard"]))
+    if left or split < 2 or own["replicate"] != mesh["replicate"]:
+        return 1
+    on = own["shard"] * own["replicate"] * split
+    return split if all(math.prod(p.get("mesh_shape") or [0]) == on for p in group["parameters"]) else 1
+
+
+def _tensor_parallel(units: list[dict[str, Any]], mesh: dict[str, int]) -> int:
     """Ranks of the mesh dimensions that parameters lie on beside FSDP2's own: parallelize_module made them DTensors
     (FSDPParam._init_sharded_param). What else divides the world, pipeline parallelism, divides no parameter."""
     most = 1
     for _, group in _groups(units):
+        if _expert_ranks(group, mesh) > 1:
+            continue
         own = group["mesh"]["shard"] * group["mesh"]["replicate"]
         for parameter in group["parameters"]:
             most = max(most, math.prod(parameter.get("mesh_shape") or [own]) // max(1, own))
@@ -207,20 +223,21 @@ def _modules_a_unit(units: list[dict[str, Any]]) -> int:
     return _most_common(max(1, len(unit["modules"])) for unit in units if unit["unit"]) or 1
 
 
-def _unit_lists(units: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _unit_lists(units: list[dict[str, Any]], mesh: dict[str, int]) -> list[dict[str, Any]]:
     """`requires_grad` only where something is frozen: otherwise the recording says it, unused parameters included."""
     frozen = any(not parameter["requires_grad"] for _, group in _groups(units) for parameter in group["parameters"])
     keys = ("dtype",) + (("requires_grad",) if frozen else ())
 
-    def row(parameter: dict[str, Any]) -> dict[str, Any]:
+    def row(parameter: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
         # What FSDP2 shards of a DTensor parameter is the rank's local tensor.
         shape = parameter.get("local_shape", parameter["shape"])
-        return {"name": parameter["name"], "shape": shape} | {key: parameter[key] for key in keys}
+        experts = {"expert_parallel": True} if _expert_ranks(group, mesh) > 1 else {}
+        return {"name": parameter["name"], "shape": shape} | {key: parameter[key] for key in keys} | experts
 
     return [
         {
             "unit": unit["unit"],
-            "parameters": [row(parameter) for group in unit["groups"] for parameter in group["parameters"]],
+            "parameters": [row(parameter, group) for group in unit["groups"] for parameter in group["parameters"]],
         }
         | ({"groups": [len(group["parameters"]) for group in unit["groups"]]} if len(unit["groups"]) > 1 else {})
         for unit in units
