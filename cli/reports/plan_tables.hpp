@@ -33,6 +33,14 @@ struct PlanMemory {
 /// "reduce-scatter of the root (1.96 GiB), 4.91 ms": the collective of which the step has most exposed; empty: none.
 [[nodiscard]] std::string most_exposed(const sim::Prediction& p);
 
+/// How long the compute stream waits for collectives of one kind.
+struct ExposedKind {
+  CollectiveKind kind = CollectiveKind::all_gather;
+  Nanoseconds time;
+};
+/// By kind, the longest first; empty: none, or no time.
+[[nodiscard]] std::vector<ExposedKind> exposed_kinds(const sim::Prediction& p);
+
 void print_plan_tables(std::ostream& out, const sim::Prediction& p);
 void add_plan_tables(const sim::Prediction& p, Json& json);
 

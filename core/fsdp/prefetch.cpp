@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/fsdp/fully_shard.hpp"
 
 namespace foreshard {
@@ -20,17 +18,11 @@ Result<std::vector<UnitId>> resolve_list(const std::vector<std::string>& names, 
   return ids;
 }
 
-/// Whether the unit's parameters are experts alone: it lies inside the unit before it.
-bool of_experts(const Unit& unit) {
-  return !unit.parameters.empty() && std::all_of(unit.parameters.begin(), unit.parameters.end(),
-                                                 [](const Parameter& p) { return p.expert_parallel; });
-}
-
-/// Units in order, those of experts together with the one around them; without the root.
+/// Units in order, those of experts together with the one before them, which is around them; without the root.
 std::vector<std::vector<UnitId>> units_to_prefetch(const std::vector<Unit>& units) {
   std::vector<std::vector<UnitId>> out;
   for (std::uint32_t i = 1; i < units.size(); ++i) {
-    if (out.empty() || !of_experts(units[i])) out.emplace_back();
+    if (out.empty() || !units[i].of_experts()) out.emplace_back();
     out.back().push_back(UnitId{i});
   }
   return out;

@@ -25,7 +25,7 @@ WrappedModel::WrappedModel(Tape& tape, const Settings& settings, const TrainedMo
       all.push_back(tape.parameter(id, p, settings.param_dtype.value_or(p.dtype)));
     }
   for (std::uint32_t u = 1; settings.expert_parallel > 1 && u < model.units.size(); ++u)
-    if (!model.units[u].parameters.front().expert_parallel) blocks_of_experts_.push_back(UnitId{u});
+    if (!model.units[u].of_experts()) blocks_of_experts_.push_back(UnitId{u});
   for (const TrainedModel::Place& place : model.places) {
     parameters_.push_back(all[place.id.value]);
     if (!place.lora_a.valid()) continue;

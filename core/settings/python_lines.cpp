@@ -107,6 +107,33 @@ class Writer {
            s_.shard_ranks());
     else
       line("mesh = init_device_mesh(\"cuda\", ({},))", s_.world());
+    experts_mesh();
+  }
+
+  /// As torchtitan lays out its meshes: expert-parallel ranks are neighbours.
+  void experts_mesh() {
+    if (s_.expert_parallel == 1) return;
+    const std::uint32_t rest = s_.shard_ranks() / s_.expert_parallel;
+    if (s_.replicate > 1)
+      line("experts_mesh = init_device_mesh(\"cuda\", ({}, {}, {}), mesh_dim_names=(\"replicate\", \"efsdp\", \"ep\"))",
+           s_.replicate, rest, s_.expert_parallel);
+    else
+      line("experts_mesh = init_device_mesh(\"cuda\", ({}, {}), mesh_dim_names=(\"efsdp\", \"ep\"))", rest,
+           s_.expert_parallel);
+    line("# the experts' parameters and tokens: torchtitan's ExpertParallel over experts_mesh[\"ep\"]");
+  }
+
+  /// torchtitan's apply_fsdp: gradients are those of all ranks' tokens.
+  void wrap_experts(const std::string& reshard) {
+    if (s_.expert_parallel == 1) return;
+    std::string arguments = arguments_;
+    arguments.replace(
+        0, std::string("mesh=mesh").size(),
+        s_.replicate > 1 ? "mesh=experts_mesh[\"replicate\", \"efsdp\"]" : "mesh=experts_mesh[\"efsdp\"]");
+    const std::string experts = "block." + modules_.experts;
+    line("    fully_shard({}, {}, reshard_after_forward={})", experts, arguments,
+         looked_up(fmt::format("names[{}]", experts), reshard));
+    line("    {}.set_gradient_divide_factor({}.0)", experts, s_.world());
   }
 
   void policies() {
@@ -186,6 +213,7 @@ class Writer {
       line("fully_shard({}, {}, reshard_after_forward={})", modules_.embedding, arguments_,
            looked_up(fmt::format("names[{}]", modules_.embedding), reshard));
     line("for {}:", groups ? "group in groups" : "block in blocks");
+    wrap_experts(reshard);
     line("    fully_shard({}, {}, reshard_after_forward={})", groups ? "group" : "block", arguments_,
          looked_up(groups ? "\", \".join(names[block] for block in group)" : "names[block]", reshard));
     if (s_.fully_shard_embedding_and_head) {
@@ -205,13 +233,21 @@ class Writer {
         line("blocks = [{}, *blocks, {}]", modules_.embedding, modules_.head.front());
       line("for i, block in enumerate(blocks):");
       if (s_.forward_prefetch)
-        line("    block.set_modules_to_forward_prefetch(blocks[i + 1:i + {}])", *s_.forward_prefetch + 1);
+        line("    block.set_modules_to_forward_prefetch({})",
+             with_experts(fmt::format("blocks[i + 1:i + {}]", *s_.forward_prefetch + 1)));
       if (s_.backward_prefetch)
-        line("    block.set_modules_to_backward_prefetch(blocks[max(0, i - {}):i][::-1])", *s_.backward_prefetch);
+        line("    block.set_modules_to_backward_prefetch({})",
+             with_experts(fmt::format("blocks[max(0, i - {}):i][::-1]", *s_.backward_prefetch)));
     }
     list("forward", s_.prefetch_lists.forward);
     list("backward", s_.prefetch_lists.backward);
     if (s_.unshard_async) line("model._set_unshard_async_op(True)");
+  }
+
+  /// Of each of these blocks its experts behind it, where they are a unit.
+  [[nodiscard]] std::string with_experts(std::string these) const {
+    if (s_.expert_parallel == 1) return these;
+    return fmt::format("[m for b in {} for m in (b, b.{})]", these, modules_.experts);
   }
 
   void list(const char* pass, const std::map<std::string, std::vector<std::string>>& lists) {

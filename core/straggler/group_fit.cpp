@@ -32,8 +32,10 @@ bool is_whole(const Members& members, const Run& run) {
   const Settings& settings = run.settings;
   if (run.ranks.size() >= settings.world()) return true;
   const std::uint32_t tensor = settings.tensor_parallel, shard = settings.shard_ranks();
+  const std::uint32_t experts = settings.expert_parallel;
   for (const auto& [stride, size] :
-       {std::pair{1U, tensor}, std::pair{tensor, shard}, std::pair{tensor * shard, settings.replicate}}) {
+       {std::pair{1U, tensor}, std::pair{tensor, shard}, std::pair{tensor, experts},
+        std::pair{tensor * experts, shard / experts}, std::pair{tensor * shard, settings.replicate}}) {
     bool along = members.size() == size && members[0] / stride % size == 0;
     for (std::size_t i = 0; along && i < members.size(); ++i)
       along = members[i] == members[0] + static_cast<std::uint32_t>(i) * stride;

@@ -2,6 +2,7 @@
 // (fsdp2 semantics 1.1: children before the module itself).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,6 +37,12 @@ struct Unit {
   /// How many of the parameters, in order, each FSDPParamGroup has; empty: one group of all. PyTorch 2.12 makes a group
   /// for each mesh that a unit's parameters are sharded over.
   std::vector<std::uint32_t> groups = {};
+
+  /// Whether its parameters are experts of one expert-parallel rank, and nothing else.
+  [[nodiscard]] bool of_experts() const {
+    return !parameters.empty() &&
+           std::all_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.expert_parallel; });
+  }
   bool operator==(const Unit&) const = default;
 };
 

@@ -77,6 +77,8 @@ RunGroups::RunGroups(const Run& run, const Workload* workload) {
     const std::uint32_t together = kept_together(run, own.unit);
     if (together > 0 && own.kinds == std::set{CollectiveKind::all_gather} && first_gather.at(own.unit) != communicator)
       return RunGroup{post_forward_group(settings, together), inner};
+    if (own.unit.valid() && own.unit.value < run.units.size() && run.units[own.unit.value].of_experts())
+      return RunGroup{expert_shard_group(settings), settings.expert_parallel * inner};
     return RunGroup{shard_group(settings), inner};
   };
   for (const auto& [communicator, own] : seen) {

@@ -28,6 +28,8 @@ MachineUse machine_use(const Workload& workload, const Settings& settings, const
   MachineUse use;
   use.nodes = settings.nodes;
   use.ranks.push_back(settings.shard_ranks());
+  if (settings.expert_parallel > 1 && settings.expert_parallel < settings.shard_ranks())
+    add(use.ranks, settings.shard_ranks() / settings.expert_parallel);
   if (settings.replicate > 1) use.ranks.push_back(settings.replicate);
   for (const ProcessGroup& group : workload.process_groups)
     add(use.ranks, on_mesh(group, workload.settings, settings).ranks);

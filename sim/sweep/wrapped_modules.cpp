@@ -1,6 +1,7 @@
 #include "sim/sweep/wrapped_modules.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 namespace foreshard::sim {
@@ -43,6 +44,12 @@ ModuleNames wrapped_modules(WorkloadSource& source, const Settings& settings) {
       modules.blocks = *blocks;
       break;
     }
+  const auto& units = (*workload)->units;
+  const auto experts = std::find_if(units.begin(), units.end(), [](const Unit& unit) { return unit.of_experts(); });
+  if (experts != units.end() && experts != units.begin()) {
+    const std::string around = std::prev(experts)->name + ".";  // the block's
+    if (experts->name.starts_with(around)) modules.experts = experts->name.substr(around.size());
+  }
   if (!settings.fully_shard_embedding_and_head || (*workload)->units.size() < 3) return modules;
   modules.embedding = paths_of((*workload)->units[1].name).front();
   modules.head = paths_of((*workload)->units.back().name);

@@ -43,6 +43,14 @@ TEST_CASE("each setting has its call") {
             "mesh = init_device_mesh(\"cuda\", (2, 2), mesh_dim_names=(\"replicate\", \"shard\"))"));
   CHECK(has(code({{"tensor_parallel", "2"}}),
             "mesh = init_device_mesh(\"cuda\", (2, 2), mesh_dim_names=(\"shard\", \"tp\"))[\"shard\"]"));
+  CHECK(has(code({{"expert_parallel", "2"}}),
+            "experts_mesh = init_device_mesh(\"cuda\", (2, 2), mesh_dim_names=(\"efsdp\", \"ep\"))"));
+  CHECK(has(code({{"expert_parallel", "2"}, {"forward_prefetch", "1"}}),
+            "    block.set_modules_to_forward_prefetch([m for b in blocks[i + 1:i + 2] for m in (b, b.moe.experts)])"));
+  CHECK(has(code({{"expert_parallel", "2"}}),
+            "    fully_shard(block.moe.experts, mesh=experts_mesh[\"efsdp\"], reshard_after_forward=True)\n"
+            "    block.moe.experts.set_gradient_divide_factor(4.0)\n"
+            "    fully_shard(block, mesh=mesh, reshard_after_forward=True)"));
   CHECK(has(code({{"offload", "true"}}),
             "fully_shard(model, mesh=mesh, offload_policy=CPUOffloadPolicy(pin_memory=True), "
             "reshard_after_forward=True)"));
