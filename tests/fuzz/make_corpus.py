@@ -192,6 +192,8 @@ CONFIGS = {
     "qwen2": {**LLAMA, "model_type": "qwen2", "use_sliding_window": False, "head_dim": None},
     "qwen3": {**LLAMA, "model_type": "qwen3", "dtype": "float32"},
     "mixtral": {**LLAMA, "model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2, "sliding_window": 4096},
+    "qwen3_moe": {**LLAMA, "model_type": "qwen3_moe", "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768,
+                  "decoder_sparse_step": 2, "mlp_only_layers": [3], "norm_topk_prob": True},
     "gpt2": {"model_type": "gpt2", "n_embd": 1600, "n_layer": 48, "n_head": 25, "n_positions": 1024, "vocab_size": 50257,
              "n_inner": None, "resid_pdrop": 0.0, "activation_function": "gelu_new"},
     "unknown": {"model_type": "t5", "d_model": 512},

@@ -89,6 +89,27 @@ TEST_CASE("absent keys have the library's defaults, by family") {
   CHECK(mixtral.experts == 8);
   CHECK(mixtral.experts_per_token == 2);
 
+  const std::string moe = "{\"model_type\": \"qwen3_moe\"," + sizes + R"("num_attention_heads": 32)";
+  const ModelConfig qwen3_moe = read(moe + "}").model;
+  CHECK(qwen3_moe.kv_heads == 4);
+  CHECK(qwen3_moe.head_dim == 64);
+  CHECK(qwen3_moe.experts == 128);
+  CHECK(qwen3_moe.experts_per_token == 8);
+  CHECK(qwen3_moe.ffn == 768);
+  CHECK(qwen3_moe.dense_ffn == 6144);
+  CHECK_FALSE(qwen3_moe.scores_add_up);
+  CHECK(qwen3_moe.has_experts(27));
+  const ModelConfig sparse = read(moe + R"(, "num_experts": 16, "num_experts_per_tok": 2, "norm_topk_prob": true,
+                                     "decoder_sparse_step": 2, "mlp_only_layers": [3, 5]})")
+                                 .model;
+  CHECK(sparse.experts == 16);
+  CHECK(sparse.scores_add_up);
+  CHECK((!sparse.has_experts(0) && sparse.has_experts(1) && !sparse.has_experts(3) && sparse.has_experts(7)));
+  for (const char* wrong : {"[28]", "[-1]", "[1.5]", "\"3\""}) {
+    INFO(wrong);
+    CHECK(refused(moe + ", \"mlp_only_layers\": " + wrong + "}").where == "config.json, mlp_only_layers");
+  }
+
   const ModelFile gpt2 = read(R"({"model_type": "gpt2", "n_embd": 1600, "n_layer": 48, "n_head": 25,
                                   "vocab_size": 50257, "resid_pdrop": 0, "embd_pdrop": 0.0, "attn_pdrop": 0.0})");
   CHECK(gpt2.model.positions == 1024);
@@ -109,12 +130,16 @@ TEST_CASE("what the generators leave out is said") {
 }
 
 TEST_CASE("unknown families are refused with what works instead") {
-  const Error unknown = refused(R"({"model_type": "deepseek_v3"})");
+  const Error unknown = refused(R"({"model_type": "t5"})");
   CHECK(unknown.kind == ErrorKind::usage);
   CHECK(unknown.where == "config.json, model_type");
-  CHECK(unknown.what == "no generator knows the model_type 'deepseek_v3'");
-  for (const char* word : {"llama, qwen2, qwen3, mixtral, gpt2", "safetensors", "foreshard import", "workload file"})
+  CHECK(unknown.what == "no generator knows the model_type 't5'");
+  for (const char* word :
+       {"llama, qwen2, qwen3, mixtral, qwen3_moe, gpt2", "safetensors", "foreshard import", "workload file"})
     CHECK(unknown.hint.find(word) != std::string::npos);
+  const Error latent = refused(R"({"model_type": "deepseek_v3"})");
+  CHECK(latent.kind == ErrorKind::usage);
+  CHECK(latent.what == "deepseek_v3: its latent attention (MLA) is not modelled");
   CHECK(refused(R"({"model_type": "qwen4"})").hint.starts_with("did you mean 'qwen"));
   CHECK(refused(R"({"text_config": {}})").kind == ErrorKind::usage);
   CHECK(refused(R"({"hidden_size": 5})").what.find("'model_type' is missing") != std::string::npos);

@@ -80,6 +80,10 @@ TEST_CASE("an about file's settings, units and times") {
 
 TEST_CASE("whether parameters are trained may be said") {
   const auto about = [](const std::string& text) { return parse_about(text, "a.json").value(); };
+  const std::string split = with("\"dtype\": \"bfloat16\"}", "\"dtype\": \"bfloat16\", \"expert_parallel\": true}");
+  CHECK_FALSE(about(split).requires_grad_known);
+  CHECK(about(split).units[1].parameters[0].expert_parallel);
+  CHECK_FALSE(about(split).units[0].parameters[0].expert_parallel);
   CHECK_FALSE(about(kAbout).requires_grad_known);
   const About said = about(with("\"dtype\": \"bfloat16\"}", "\"dtype\": \"bfloat16\", \"requires_grad\": false}"));
   CHECK(said.requires_grad_known);
