@@ -19,6 +19,7 @@ namespace foreshard {
     case Buffer::clone:
       return MemoryCategory::unsharded_parameters;
     case Buffer::reduce_input:
+    case Buffer::divided_input:
       return MemoryCategory::reduce_buffers;
     case Buffer::reduce_output:
       return casts_back ? MemoryCategory::reduce_buffers : MemoryCategory::sharded_gradients;

@@ -41,6 +41,7 @@ enum class Buffer : std::uint8_t {
   cast_output = 10,   ///< … cast back to the parameters' dtype
   accumulated_gradient = 11,
   symmetric_array = 12,  ///< small arrays that rendezvous keeps, for ever
+  divided_input = 13,    ///< reduce-scatter input over a gradient_divide_factor, where one rank reduces nothing
 };
 
 struct BufferRequest {

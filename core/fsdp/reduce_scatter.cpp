@@ -164,7 +164,12 @@ void FullyShard::reduce_collectives(ParamGroupId id, const ChunkCat& sent, Buffe
     if (sent.scale != 1) work.reduction = Reduction::sum;
     backend_.issue(ReduceScatter{id, sent.output, output, work}, StreamRole::reduce_scatter);
   } else {
+    // foreach_reduce copies the quotient where there is a factor; NCCL's reductions divide by themselves.
+    BufferRef divided;
+    if (p.divides)
+      divided = backend_.allocate({Buffer::divided_input, id, {}, input_bytes, StreamRole::reduce_scatter}).buffer;
     backend_.issue(CopyReduced{id, sent.output, output, output_bytes / itemsize(p.reduce)}, StreamRole::reduce_scatter);
+    backend_.free(divided);
   }
   if (settings_.replicate <= 1) return;
   const EventId scattered = backend_.record_event(StreamRole::reduce_scatter);

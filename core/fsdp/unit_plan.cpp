@@ -98,6 +98,7 @@ ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> p
   const ShardGroup group = shard_dimension(settings);
   ParamGroupPlan plan;
   plan.shard_ranks = group.of(parameters.front()).ranks;
+  plan.divides = settings.expert_parallel > 1 && parameters.front().expert_parallel;
   std::vector<Bytes> chunks;
   std::vector<Bytes> clones;
   const bool any_trained =

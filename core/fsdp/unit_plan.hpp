@@ -35,6 +35,7 @@ struct ParamGroupPlan {
   bool casts = false;             ///< compute dtype ≠ original dtype
   bool casts_gradients = false;   ///< effective reduce dtype set and ≠ gradient dtype; as all below of those trained
   bool casts_back = false;        ///< reduce dtype ≠ original dtype
+  bool divides = false;           ///< set_gradient_divide_factor: of experts (torchtitan, distributed/fsdp.py)
   std::uint32_t shard_ranks = 1;  ///< of the mesh's shard dimension, or of the part that experts are sharded over
   Bytes gather = 0;               ///< all-gather block over the shard group
   Bytes flat_cast = 0;            ///< flat cast buffer over the shard group

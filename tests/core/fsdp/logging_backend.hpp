@@ -173,8 +173,8 @@ class LoggingBackend final : public FsdpBackend {
     return fmt::format("{}.{}", p.unit, p.index);
   }
   [[nodiscard]] std::string name_of(const BufferRequest& r) const {
-    static constexpr std::array<std::string_view, 13> kinds{"flat", "h2d", "cast", "AG",  "U",   "ms",   "clone",
-                                                            "RI",   "mc",  "RO",   "out", "acc", "array"};
+    static constexpr std::array<std::string_view, 14> kinds{"flat", "h2d", "cast", "AG",  "U",   "ms",    "clone",
+                                                            "RI",   "mc",  "RO",   "out", "acc", "array", "div"};
     const std::string group = r.group.index > 0 ? fmt::format("[pg={}]", r.group.index) : std::string();
     const std::string where = r.parameter.valid() ? place(r.parameter) : fmt::format("{}{}", r.group.unit.value, group);
     return fmt::format("{} {}", kinds[static_cast<std::size_t>(r.buffer)], where);

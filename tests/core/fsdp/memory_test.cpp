@@ -19,6 +19,26 @@ bool has(const Lines& lines, const std::string& line) {
   return std::find(lines.begin(), lines.end(), line) != lines.end();
 }
 
+TEST_CASE("experts that no other rank shards: the copy in place of a reduction divides first") {
+  std::vector<Unit> units = small_units(1);
+  Parameter experts{"layers.0.experts.w", {4, 8}, DType::float32};
+  experts.expert_parallel = true;
+  units.push_back({"layers.0.experts", {experts}});
+  Settings settings = four_gpus();
+  settings.expert_parallel = 4;
+  Bench alone(settings, units);
+  alone.forward();
+  alone.backward();
+  const Lines lines = alone.take_all();
+  CHECK(place(lines, "a RO 2 128 RS") < place(lines, "a div 2 128 RS"));
+  CHECK(place(lines, "a div 2 128 RS") < place(lines, "f div 2"));
+  settings.expert_parallel = 2;
+  Bench shared(settings, units);
+  shared.forward();
+  shared.backward();
+  CHECK_FALSE(has(shared.take_all(), "a div 2 128 RS"));
+}
+
 TEST_CASE("default mode, two units: forward line by line") {
   Bench bench(four_gpus(), 2);
   bench.forward();
