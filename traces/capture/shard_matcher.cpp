@@ -1,14 +1,15 @@
 #include "traces/capture/shard_matcher.hpp"
 
+#include <compare>
 #include <map>
 #include <set>
-#include <tuple>
 
 namespace foreshard::traces {
 namespace {
 
 /// Depth-first search over where the walk stands: the next allocation, the next parameter of the root,
-/// the open unit and its next parameter. Failed states are remembered, so it is linear in their number.
+/// the open unit and its next parameter, and that of the experts' unit inside it. Failed states are remembered, so it
+/// is linear in their number.
 class Matcher {
  public:
   Matcher(std::span<const Bytes> sizes, std::span<const Bytes> shard_bytes, const std::vector<Unit>& units)
@@ -21,37 +22,57 @@ class Matcher {
       }
     }
     if (lists_.empty()) lists_.emplace_back();
+    for (std::size_t u = 0; u < lists_.size(); ++u)
+      has_experts_.push_back(u > 0 && u + 1 < lists_.size() && units[u + 1].of_experts());
     matched_.resize(sizes.size());
   }
 
-  [[nodiscard]] bool search(std::size_t at, std::size_t root, std::size_t unit, std::size_t within) {
-    while (unit < lists_.size() && within == lists_[unit].size()) {
-      ++unit;
-      within = 0;
+  struct Walk {
+    std::size_t at = 0;
+    std::size_t root = 0;
+    std::size_t unit = 1;
+    std::size_t within = 0;
+    std::size_t inside = 0;  ///< of the unit behind, where that is of the open unit's experts
+    auto operator<=>(const Walk&) const = default;
+  };
+
+  [[nodiscard]] bool search(Walk w) {
+    while (w.unit < lists_.size() && w.within == lists_[w.unit].size() && w.inside == inside_of(w.unit))
+      w = {w.at, w.root, w.unit + (has_experts_[w.unit] ? 2 : 1)};
+    if (w.root == lists_[0].size() && w.unit >= lists_.size()) return true;
+    if (w.at >= sizes_.size() || !failed_.insert(w).second) return false;
+    Walk next = w;
+    ++next.at;
+    if (w.unit < lists_.size()) {
+      if (takes(w.at, w.unit, w.within) && search({next.at, w.root, w.unit, w.within + 1, w.inside})) return true;
+      if (w.inside < inside_of(w.unit) && takes(w.at, w.unit + 1, w.inside) &&
+          search({next.at, w.root, w.unit, w.within, w.inside + 1}))
+        return true;
     }
-    if (root == lists_[0].size() && unit >= lists_.size()) return true;
-    if (at >= sizes_.size() || !failed_.insert({at, root, unit, within}).second) return false;
-    if (unit < lists_.size() && take(at, lists_[unit][within]) && search(at + 1, root, unit, within + 1)) return true;
-    if (within == 0 && root < lists_[0].size() && take(at, lists_[0][root]) && search(at + 1, root + 1, unit, within))
-      return true;
-    matched_[at] = {};
-    return search(at + 1, root, unit, within);  // an allocation that is no shard
+    if (w.within == 0 && w.inside == 0 && takes(w.at, 0, w.root) && search({next.at, w.root + 1, w.unit})) return true;
+    matched_[w.at] = {};
+    return search(next);  // an allocation that is no shard
   }
 
   [[nodiscard]] const std::vector<ParameterId>& matched() const { return matched_; }
 
  private:
-  bool take(std::size_t at, ParameterId parameter) {
-    if (sizes_[at] != shard_bytes_[parameter.value]) return false;
-    matched_[at] = parameter;
+  [[nodiscard]] std::size_t inside_of(std::size_t unit) const {
+    return has_experts_[unit] ? lists_[unit + 1].size() : 0;
+  }
+
+  bool takes(std::size_t at, std::size_t unit, std::size_t place) {
+    if (place >= lists_[unit].size() || sizes_[at] != shard_bytes_[lists_[unit][place].value]) return false;
+    matched_[at] = lists_[unit][place];
     return true;
   }
 
   std::span<const Bytes> sizes_;
   std::span<const Bytes> shard_bytes_;
   std::vector<std::vector<ParameterId>> lists_;  // by unit; [0] is the root's
+  std::vector<bool> has_experts_;                // by unit: the one behind is of its experts
   std::vector<ParameterId> matched_;
-  std::set<std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>> failed_;
+  std::set<Walk> failed_;
 };
 
 }  // namespace
@@ -60,7 +81,7 @@ ShardMatch match_shards(std::span<const Bytes> sizes, std::span<const Bytes> sha
                         const std::vector<Unit>& units) {
   Matcher matcher(sizes, shard_bytes, units);
   ShardMatch match;
-  match.complete = matcher.search(0, 0, 1, 0);
+  match.complete = matcher.search({});
   match.parameter.assign(sizes.size(), ParameterId{});
   if (!match.complete) return match;
   match.parameter = matcher.matched();

@@ -1,6 +1,6 @@
 // Finds which of the persistent allocations before the first step hold which parameter's shard, by size
-// and order: units in order, a unit's parameters together, the root's own parameters before, between or
-// after them (Module._apply walks children in registration order).
+// and order: units in order, a unit's parameters together, those of its experts' unit among them, the root's own
+// parameters before, between or after them (Module._apply walks children in registration order).
 //
 // With it a plan can change the shard group's size; and the order found is model.parameters()'.
 #pragma once

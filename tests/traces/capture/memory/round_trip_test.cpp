@@ -2,6 +2,7 @@
 #include <rapidcheck.h>
 
 #include "core/adapt/adapt.hpp"
+#include "core/models/generate.hpp"
 #include "tests/core/adapt/small_program.hpp"
 #include "tests/random_units.hpp"
 #include "tests/traces/capture/memory/recording.hpp"
@@ -99,6 +100,45 @@ TEST_CASE("a recording of units with several parameter groups gives its workload
     CHECK(difference(requests_of(record(found->workload, settings).run), requests_of(recorded.run)).empty());
     // As one group, the recording is another program's.
     CHECK(!capture(recorded.snapshot, settings, foreshard::test::small_units(3)));
+  }
+}
+
+TEST_CASE("a recording of experts split over ranks gives its workload back, and that of more ranks") {
+  ModelConfig model;
+  model.name = "small";
+  model.family = ModelFamily::hf_mixtral;
+  model.layers = 2;
+  model.dim = 256;
+  model.ffn = 512;
+  model.heads = 4;
+  model.kv_heads = 2;
+  model.head_dim = 64;
+  model.vocab = 1024;
+  model.experts = 8;
+  model.experts_per_token = 2;
+  for (const std::uint32_t ranks : {1U, 2U, 4U}) {
+    INFO("expert_parallel " << ranks);
+    Settings settings = mixed();
+    settings.expert_parallel = ranks;
+    settings.batch = 2;
+    settings.seq = 64;
+    settings.forward_prefetch = settings.backward_prefetch = 1;
+    auto original = generate(model, settings, {}, 132);
+    REQUIRE(original);
+    original->initial_segments.clear();
+    const Recorded recorded = record(*original, settings);
+    const auto found = capture(recorded.snapshot, settings, original->units);
+    INFO((found ? "" : found.error().text()));
+    REQUIRE(found);
+    CHECK(found->workload.shards_known);
+    CHECK(found->workload.optimizer_known);
+    CHECK(difference(requests_of(record(found->workload, settings).run), requests_of(recorded.run)) == "");
+    Settings more = settings;
+    more.gpus = 8;
+    auto larger = generate(model, more, {}, 132);
+    REQUIRE(larger);
+    larger->initial_segments.clear();
+    CHECK(difference(requests_of(record(found->workload, more).run), requests_of(record(*larger, more).run)) == "");
   }
 }
 
