@@ -103,11 +103,11 @@ SectionCost merge_sections(const std::vector<const SectionCost*>& members, UnitI
 }
 
 void merge_costs(Workload& workload, const Grouping& g) {
-  using Key = std::tuple<Section, UnitId, Pass>;
+  using Key = std::tuple<Section, UnitId, std::uint32_t, Pass>;
   std::map<Key, std::vector<const SectionCost*>> members;
   std::vector<Key> order;
   for (const SectionCost& cost : workload.sections) {
-    const Key key{cost.section, g.group_of[cost.unit.value], cost.pass};
+    const Key key{cost.section, g.group_of[cost.unit.value], cost.group, cost.pass};
     if (members[key].empty()) order.push_back(key);
     members[key].push_back(&cost);
   }

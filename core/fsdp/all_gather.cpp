@@ -52,7 +52,7 @@ void FullyShard::all_gather(ParamGroupId id, Gather& gather) {
   const StreamRole memory = settings_.gather_alloc == GatherAlloc::compute ? StreamRole::compute : gather.stream;
   const StreamRole launch = gather.stream == StreamRole::copy_in ? StreamRole::all_gather : StreamRole::compute;
   const MemoryKind kind = memory_of(settings_.all_gather);
-  backend_.begin_section(Section::all_gather, id.unit, pass_of(id.unit));
+  backend_.begin_section(Section::all_gather, id, pass_of(id.unit));
   if (memory != gather.stream)  // memory of the compute stream: its last user there must be done before copy-in
     backend_.wait_event(gather.stream, backend_.record_event(StreamRole::compute));
   const std::vector<BufferRef> inputs = allocate_inputs(id, gather);
@@ -127,7 +127,7 @@ void FullyShard::wait_for_unshard(ParamGroupId id) {
 void FullyShard::copy_out(ParamGroupId id, const Gather& gather) {
   GroupState& s = state(id);
   const ParamGroupPlan& p = plan(id);
-  backend_.begin_section(Section::copy_out, id.unit, pass_of(id.unit));
+  backend_.begin_section(Section::copy_out, id, pass_of(id.unit));
   backend_.wait_event(StreamRole::compute, gather.event);
   if (gather.work) backend_.wait_event(StreamRole::compute, *gather.work);
   for (std::size_t i = 0; i < p.parameters.size(); ++i) {
@@ -150,7 +150,7 @@ BufferRef FullyShard::copy_out_shards(ParamGroupId id) {
   const auto allocate = [&](Buffer buffer, const ParameterPlan& parameter, Bytes bytes) {
     return backend_.allocate({buffer, id, parameter.id, bytes, StreamRole::compute}).buffer;
   };
-  backend_.begin_section(Section::copy_out, id.unit, pass_of(id.unit));
+  backend_.begin_section(Section::copy_out, id, pass_of(id.unit));
   BufferRef before;
   for (std::size_t i = 0; i < p.parameters.size(); ++i) {
     const ParameterPlan& parameter = p.parameters[i];
@@ -193,7 +193,7 @@ void FullyShard::reshard(ParamGroupId id) {
 void FullyShard::reshard_to_small_group(ParamGroupId id) {
   GroupState& s = state(id);
   const ParamGroupPlan& p = plan(id);
-  backend_.begin_section(Section::reshard, id.unit, Pass::forward);
+  backend_.begin_section(Section::reshard, id, Pass::forward);
   for (std::size_t i = 0; i < p.parameters.size(); ++i) {
     const ParameterPlan& parameter = p.parameters[i];
     s.parts[i] = backend_.allocate({Buffer::clone, id, parameter.id, parameter.clone, StreamRole::compute}).buffer;

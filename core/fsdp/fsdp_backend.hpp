@@ -76,7 +76,7 @@ class FsdpBackend {
   virtual void synchronize_event(EventId event) = 0;
 
   // Work. Every op is inside a section: the annotation (record_function) under which PyTorch does it.
-  virtual void begin_section(Section section, UnitId unit, Pass pass) = 0;
+  virtual void begin_section(Section section, ParamGroupId group, Pass pass) = 0;
   virtual void issue(const FsdpOp& op, StreamRole stream) = 0;
   virtual void end_section() = 0;
 };

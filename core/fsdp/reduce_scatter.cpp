@@ -25,7 +25,7 @@ void FullyShard::accumulate(ParamGroupId id, const Fresh& fresh) {
   for (std::size_t i = 0; i < fresh.size(); ++i)
     if (fresh[i] && state(id).accumulated[i].valid()) add.sums.push_back({i, state(id).accumulated[i], *fresh[i]});
   if (add.sums.empty()) return;
-  backend_.begin_section(Section::accumulate, id.unit, Pass::backward);
+  backend_.begin_section(Section::accumulate, id, Pass::backward);
   backend_.issue(add, StreamRole::compute);
   for (const AddGradients::Sum& sum : add.sums) backend_.free(sum.gradient);
   backend_.end_section();
@@ -39,7 +39,7 @@ void FullyShard::keep_unreduced(ParamGroupId id, const Fresh& fresh) {
   bool casts = false;
   for (std::size_t i = 0; i < fresh.size(); ++i) casts |= fresh[i] && !s.accumulated[i].valid();
   if (!casts) return;
-  backend_.begin_section(Section::reshard, id.unit, Pass::backward);
+  backend_.begin_section(Section::reshard, id, Pass::backward);
   for (std::size_t i = 0; i < fresh.size(); ++i) {
     if (!fresh[i] || s.accumulated[i].valid()) continue;
     const ParameterPlan& parameter = p.parameters[i];
@@ -116,7 +116,7 @@ void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
     output_bytes += parameter.reduce_chunk;
     input_bytes += chunks.back() * p.shard_ranks;
   }
-  backend_.begin_section(Section::reduce, id.unit, Pass::backward);
+  backend_.begin_section(Section::reduce, id, Pass::backward);
   if (!rules_.frees_input_before_idle_group) free_reduce_inputs(1);
   if (s.post_reduce_event) backend_.wait_event(StreamRole::compute, *s.post_reduce_event);
   const MemoryKind kind = memory_of(settings_.reduce_scatter);

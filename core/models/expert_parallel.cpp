@@ -47,9 +47,9 @@ Arrived expert_major(Tape& tape, const Tensor& counts, std::uint64_t local, std:
 
 /// Counts to the ranks that have the experts, and the splits of both exchanges to the host, which waits for them.
 Tensor exchange_counts(Tape& tape, const Tensor& counts, std::uint64_t ranks) {
-  const Tensor here = tape.all_to_all(counts, counts->dim(0));
+  Tensor here = tape.all_to_all(counts, counts->dim(0));
   const auto to_host = [&](const Tensor& of) {
-    const Tensor split = run_kernel(tape, {of}, {ranks}, DType::int64, "aten::sum", Launch::reduction);
+    Tensor split = run_kernel(tape, {of}, {ranks}, DType::int64, "aten::sum", Launch::reduction);
     tape.copy(CopyKind::device_to_host, split->bytes(), "aten::_to_copy");
     return split;
   };
@@ -74,7 +74,7 @@ Tensor dispatch(Tape& tape, const Settings& settings, const HfExperts& weights, 
 /// Moves parameters into units of experts and says where each went.
 class Splitter {
  public:
-  explicit Splitter(const std::vector<Unit>& units) {
+  Splitter(const std::vector<Unit>& units, bool as_groups) : as_groups_(as_groups) {
     std::size_t first = 0;
     for (const Unit& unit : units) {
       numbers_.resize(first + unit.parameters.size());
@@ -99,8 +99,20 @@ class Splitter {
       numbers_[first + i] = ParameterId{next_++};
       out.parameters.push_back(p);
     }
-    if (!experts || !out.parameters.empty()) units_.push_back(std::move(out));
+    if (experts && out.parameters.empty()) return;
+    if (experts && as_groups_)
+      join(units_.back(), out);
+    else
+      units_.push_back(std::move(out));
   }
+
+  static void join(Unit& unit, const Unit& experts) {
+    unit.groups = {static_cast<std::uint32_t>(unit.parameters.size()),
+                   static_cast<std::uint32_t>(experts.parameters.size())};
+    unit.parameters.insert(unit.parameters.end(), experts.parameters.begin(), experts.parameters.end());
+  }
+
+  bool as_groups_;
 
   std::vector<Unit> units_;
   std::vector<ParameterId> numbers_;  // by what they were
@@ -109,8 +121,8 @@ class Splitter {
 
 }  // namespace
 
-void split_experts(TrainedModel& model) {
-  Splitter splitter(model.units);
+void split_experts(TrainedModel& model, bool as_groups) {
+  Splitter splitter(model.units, as_groups);
   for (ParameterId& id : model.order) splitter.renumber(id);
   for (TrainedModel::Place& place : model.places)
     for (ParameterId* id : {&place.id, &place.lora_a, &place.lora_b}) splitter.renumber(*id);

@@ -155,12 +155,15 @@ SectionCost Writer::optimizer() {
 std::vector<SectionCost> Writer::write() {
   std::vector<SectionCost> out;
   for (const UnitPlan& unit : plans_)
-    for (const ParamGroupPlan& group : unit.groups) {
+    for (std::uint32_t g = 0; g < unit.groups.size(); ++g) {
+      const ParamGroupPlan& group = unit.groups[g];
+      const std::size_t first = out.size();
       for (Pass pass : {Pass::forward, Pass::backward}) {
         out.push_back(all_gather(unit.id, group, pass));
         out.push_back(copy_out(unit.id, group, pass));
       }
       out.push_back(reduce(unit.id, group));
+      for (std::size_t i = first; i < out.size(); ++i) out[i].group = g;
     }
   out.push_back(optimizer());
   return out;

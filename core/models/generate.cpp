@@ -9,6 +9,7 @@
 #include "core/models/fsdp_section_costs.hpp"
 #include "core/models/fuse.hpp"
 #include "core/models/limits.hpp"
+#include "core/settings/version_rules.hpp"
 #include "core/workload/time_estimates.hpp"
 
 namespace foreshard {
@@ -292,7 +293,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   auto trained = model::trained_model(model, family->units(), family->parameters_order());
   FORESHARD_TRY(trained);
   trained->units = grouped(trained->units, settings.units_per_group);
-  if (settings.expert_parallel > 1) model::split_experts(*trained);
+  if (settings.expert_parallel > 1) model::split_experts(*trained, holds(RuleId::groups_per_mesh, settings.pytorch));
   workload.units = trained->units;
   workload.parameters_order = trained->order;
   workload.sm_count = gpu.sm_count;

@@ -1,5 +1,7 @@
 #include "core/models/wrapped_model.hpp"
 
+#include <algorithm>
+
 #include "core/models/ops.hpp"
 
 namespace foreshard::model {
@@ -24,8 +26,9 @@ WrappedModel::WrappedModel(Tape& tape, const Settings& settings, const TrainedMo
       const ParameterId id{static_cast<std::uint32_t>(all.size())};
       all.push_back(tape.parameter(id, p, settings.param_dtype.value_or(p.dtype)));
     }
-  for (std::uint32_t u = 1; settings.expert_parallel > 1 && u < model.units.size(); ++u)
-    if (!model.units[u].of_experts()) blocks_of_experts_.push_back(UnitId{u});
+  if (std::any_of(model.units.begin(), model.units.end(), [](const Unit& unit) { return unit.of_experts(); }))
+    for (std::uint32_t u = 1; u < model.units.size(); ++u)
+      if (!model.units[u].of_experts()) blocks_of_experts_.push_back(UnitId{u});
   for (const TrainedModel::Place& place : model.places) {
     parameters_.push_back(all[place.id.value]);
     if (!place.lora_a.valid()) continue;
@@ -125,6 +128,10 @@ Tensors WrappedModel::run_block_of_many(std::uint32_t index, Tensors inputs,
 
 Tensor WrappedModel::run_experts(std::uint32_t index, Tensors inputs,
                                  const std::function<Tensor(const Tensors&)>& forward) {
+  if (blocks_of_experts_.empty()) {
+    tape_.spend(HostCall::module);
+    return forward(inputs);
+  }
   const UnitId experts{unit_of(index).value + 1};
   enter(experts, inputs);
   tape_.spend(HostCall::module);

@@ -39,7 +39,8 @@ class WrappedModel {
   /// … of several results. Their gradients come together; the pre-backward hook is at the last one's. `forward` may
   /// drop the inputs that it needs no longer.
   Tensors run_block_of_many(std::uint32_t index, Tensors inputs, const std::function<Tensors(Tensors&)>& forward);
-  /// Around the experts of block `index`, which are a unit of their own inside the block's: the wrapper's hooks.
+  /// The experts of block `index`; where they are a unit of their own inside the block's, the wrapper's hooks around
+  /// them.
   Tensor run_experts(std::uint32_t index, Tensors inputs, const std::function<Tensor(const Tensors&)>& forward);
 
  private:

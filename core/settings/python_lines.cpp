@@ -121,11 +121,29 @@ class Writer {
       line("experts_mesh = init_device_mesh(\"cuda\", ({}, {}), mesh_dim_names=(\"efsdp\", \"ep\"))", rest,
            s_.expert_parallel);
     line("# the experts' parameters and tokens: torchtitan's ExpertParallel over experts_mesh[\"ep\"]");
+    if (experts_are_groups()) experts_placement();
+  }
+
+  [[nodiscard]] bool experts_are_groups() const {
+    return s_.expert_parallel > 1 && holds(RuleId::groups_per_mesh, s_.pytorch);
+  }
+
+  void experts_placement() {
+    const bool hybrid = s_.replicate > 1;
+    const char* info = hybrid ? "HSDPMeshInfo" : "FSDPMeshInfo";
+    const char* dimensions = hybrid ? "replicate_mesh_dim=0, shard_mesh_dim=1" : "shard_mesh_dim=0";
+    line("from torch.distributed.fsdp._fully_shard._fsdp_common import {}, ShardPlacementResult", info);
+    line("from torch.distributed.tensor import Shard");
+    line("whole = {}(mesh, {})", info, dimensions);
+    line("rest = {}(experts_mesh[{}\"efsdp\"], {})", info, hybrid ? "\"replicate\", " : "", dimensions);
+    line("def placement(experts):");
+    line("    experts = set(experts.parameters())");
+    line("    return lambda p: ShardPlacementResult(Shard(0), rest if p in experts else whole)");
   }
 
   /// torchtitan's apply_fsdp: gradients are those of all ranks' tokens.
   void wrap_experts(const std::string& reshard) {
-    if (s_.expert_parallel == 1) return;
+    if (s_.expert_parallel == 1 || experts_are_groups()) return;
     std::string arguments = arguments_;
     arguments.replace(
         0, std::string("mesh=mesh").size(),
@@ -214,8 +232,12 @@ class Writer {
            looked_up(fmt::format("names[{}]", modules_.embedding), reshard));
     line("for {}:", groups ? "group in groups" : "block in blocks");
     wrap_experts(reshard);
-    line("    fully_shard({}, {}, reshard_after_forward={})", groups ? "group" : "block", arguments_,
-         looked_up(groups ? "\", \".join(names[block] for block in group)" : "names[block]", reshard));
+    const std::string placed = experts_are_groups()
+                                   ? fmt::format(", shard_placement_fn=placement(block.{})", modules_.experts)
+                                   : std::string();
+    line("    fully_shard({}, {}, reshard_after_forward={}{})", groups ? "group" : "block", arguments_,
+         looked_up(groups ? "\", \".join(names[block] for block in group)" : "names[block]", reshard), placed);
+    if (experts_are_groups()) line("    block.set_gradient_divide_factor({}.0)", s_.world());
     if (s_.fully_shard_embedding_and_head) {
       const std::string head = fmt::format("[{}]", fmt::join(modules_.head, ", "));
       line("fully_shard({}, {}, reshard_after_forward={})", head, arguments_,
@@ -246,7 +268,7 @@ class Writer {
 
   /// Of each of these blocks its experts behind it, where they are a unit.
   [[nodiscard]] std::string with_experts(std::string these) const {
-    if (s_.expert_parallel == 1) return these;
+    if (s_.expert_parallel == 1 || experts_are_groups()) return these;
     return fmt::format("[m for b in {} for m in (b, b.{})]", these, modules_.experts);
   }
 

@@ -83,12 +83,13 @@ constexpr std::array<VersionRule, kVersionRules> kRules{
     fsdp(Id::root_reshards, "root-reshards", 8, Moves::both, Planned::yes,
          "fully_shard(root, reshard_after_forward=True) is honoured.", "The root keeps its parameters after forward.",
          "pytorch#154704, #155319"),
-    unsettled(fsdp(Id::groups_per_mesh, "groups-per-mesh", 12, Moves::both, Planned::no,
-                   "shard_placement_fn may give parameters meshes of their own: one group each in a unit, gathered in "
-                   "order, reduced in reverse; ranges end in [pg=N].",
-                   "One group a unit.", "pytorch#173509; _fully_shard/_fsdp_param_group.py, _fsdp_state.py"),
-              "units that a recording or a workload file gives in groups are planned in these orders, all over as many "
-              "ranks; no option makes any"),
+    unsettled(by_setting(fsdp(Id::groups_per_mesh, "groups-per-mesh", 12, Moves::both, Planned::setting,
+                              "shard_placement_fn may give parameters meshes of their own: one group each in a unit, "
+                              "gathered in order, reduced in reverse; ranges end in [pg=N].",
+                              "One group a unit: experts are a unit inside their block's.",
+                              "pytorch#173509; _fully_shard/_fsdp_param_group.py, _fsdp_state.py"),
+                         "expert_parallel"),
+              "no recording has groups over different numbers of ranks"),
     fsdp(Id::reduce_inputs_listed, "reduce-inputs-listed", 12, Moves::both, Planned::yes,
          "A group waits for and frees the reduce-scatter inputs before it even where it has no gradients itself, in "
          "FSDP::post_backward_rs_wait.",

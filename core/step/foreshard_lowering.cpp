@@ -179,7 +179,7 @@ void ForeshardLowering::set_optimizer_memory(const OptimizerEvent& event, BlockH
 /// What works on a block is issued before the block is freed: short of memory, the allocator may then return it to the
 /// driver.
 void ForeshardLowering::optimizer_step(std::int32_t step) {
-  player_.begin(Section::optimizer, kRootUnit, Pass::forward);
+  player_.begin(Section::optimizer, {kRootUnit, 0}, Pass::forward);
   const std::size_t launches = optimizer_.begin(step + 1, sharded_gradients());
   std::size_t issued = 0;
   optimizer_blocks_.step(

@@ -26,7 +26,7 @@ class ForeshardLowering final : public StepLowering {
   void on_hook(Hook hook) override;
   void allocated(const Op& op, BlockHandle block, StreamId on) override;
   void kernel(const Op& op, StreamId on) override;
-  void begin_section(Section section, UnitId unit, Pass pass) override { player_.begin(section, unit, pass); }
+  void begin_section(Section section, ParamGroupId group, Pass pass) override { player_.begin(section, group, pass); }
   void issue(const FsdpOp& op, StreamRole stream) override;
   void end_section() override { player_.end(); }
   void optimizer_step(std::int32_t step) override;

@@ -31,7 +31,7 @@ void PytorchLowering::end_section() {
 }
 
 void PytorchLowering::optimizer_step(std::int32_t step) {
-  player_.begin(Section::optimizer, kRootUnit, Pass::forward);
+  player_.begin(Section::optimizer, {kRootUnit, 0}, Pass::forward);
   optimizer_.step(
       step == 0, [](const OptimizerEvent&, BlockHandle) {}, [](const OptimizerEvent&) {});
   end_section();

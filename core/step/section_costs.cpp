@@ -18,13 +18,14 @@ bool is_shard_sized(SectionRole role) {
 }  // namespace
 
 SectionCosts::SectionCosts(const Workload& workload, const Settings& wanted) : workload_(workload), wanted_(wanted) {
-  for (const SectionCost& cost : workload.sections) templates_.emplace(Key{cost.section, cost.unit, cost.pass}, &cost);
+  for (const SectionCost& cost : workload.sections)
+    templates_.emplace(Key{cost.section, cost.unit, cost.group, cost.pass}, &cost);
   if (wanted.shard_ranks() > 0)
     shard_scale_ = static_cast<double>(workload.settings.shard_ranks()) / static_cast<double>(wanted.shard_ranks());
 }
 
-const SectionCost* SectionCosts::lookup(Section section, UnitId unit, Pass pass) const {
-  const auto it = templates_.find({section, unit, pass});
+const SectionCost* SectionCosts::lookup(Section section, ParamGroupId group, Pass pass) const {
+  const auto it = templates_.find({section, group.unit, group.index, pass});
   return it == templates_.end() ? nullptr : it->second;
 }
 
@@ -46,13 +47,21 @@ std::vector<UnitId> SectionCosts::alike(UnitId unit) const {
   return out;
 }
 
-SectionCost SectionCosts::resolve(Section section, UnitId unit, Pass pass) {
+const SectionCost* SectionCosts::nearest(Section section, ParamGroupId group, Pass pass) const {
   const Pass other_pass = pass == Pass::forward ? Pass::backward : Pass::forward;
-  const SectionCost* found = lookup(section, unit, pass);
-  const std::vector<UnitId> twins = found == nullptr ? alike(unit) : std::vector<UnitId>{};
-  for (std::size_t i = 0; found == nullptr && i < twins.size(); ++i) found = lookup(section, twins[i], pass);
-  if (found == nullptr) found = lookup(section, unit, other_pass);
-  for (std::size_t i = 0; found == nullptr && i < twins.size(); ++i) found = lookup(section, twins[i], other_pass);
+  const SectionCost* found = lookup(section, group, pass);
+  const std::vector<UnitId> twins = found == nullptr ? alike(group.unit) : std::vector<UnitId>{};
+  for (const Pass of : {pass, other_pass}) {
+    if (found == nullptr) found = lookup(section, group, of);
+    for (std::size_t i = 0; found == nullptr && i < twins.size(); ++i)
+      found = lookup(section, {twins[i], group.index}, of);
+  }
+  return found;
+}
+
+SectionCost SectionCosts::resolve(Section section, ParamGroupId group, Pass pass) {
+  const SectionCost* found = nearest(section, group, pass);
+  if (found == nullptr && group.index > 0) found = nearest(section, {group.unit, 0}, pass);
   SectionCost cost;
   if (found != nullptr) {
     cost = *found;
@@ -60,7 +69,8 @@ SectionCost SectionCosts::resolve(Section section, UnitId unit, Pass pass) {
     ++misses_;
   }
   cost.section = section;
-  cost.unit = unit;
+  cost.unit = group.unit;
+  cost.group = group.index;
   cost.pass = pass;
   const bool on_cpu = section == Section::optimizer && cost.items.empty();
   if (on_cpu && shard_scale_ != 1) cost.host_after = cost.host_after.scaled(shard_scale_);
@@ -101,10 +111,10 @@ void SectionCosts::add_unrecorded(SectionCost& cost) const {
   }
 }
 
-const SectionCost& SectionCosts::find(Section section, UnitId unit, Pass pass) {
-  const Key key{section, unit, pass};
+const SectionCost& SectionCosts::find(Section section, ParamGroupId group, Pass pass) {
+  const Key key{section, group.unit, group.index, pass};
   if (auto it = resolved_.find(key); it != resolved_.end()) return it->second;
-  return resolved_.emplace(key, resolve(section, unit, pass)).first->second;
+  return resolved_.emplace(key, resolve(section, group, pass)).first->second;
 }
 
 }  // namespace foreshard

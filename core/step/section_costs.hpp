@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/fsdp/fsdp_op.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard {
@@ -17,14 +18,16 @@ class SectionCosts {
   SectionCosts(const Workload& workload, const Settings& wanted);
 
   /// The cost of a section; a section that no template covers is empty and counted.
-  [[nodiscard]] const SectionCost& find(Section section, UnitId unit, Pass pass);
+  [[nodiscard]] const SectionCost& find(Section section, ParamGroupId group, Pass pass);
   /// Sections that had to do without a template so far.
   [[nodiscard]] std::uint64_t misses() const { return misses_; }
 
  private:
-  using Key = std::tuple<Section, UnitId, Pass>;
-  [[nodiscard]] const SectionCost* lookup(Section section, UnitId unit, Pass pass) const;
-  [[nodiscard]] SectionCost resolve(Section section, UnitId unit, Pass pass);
+  using Key = std::tuple<Section, UnitId, std::uint32_t, Pass>;
+  [[nodiscard]] const SectionCost* lookup(Section section, ParamGroupId group, Pass pass) const;
+  /// The group's own template, that of units alike, or either of the other pass.
+  [[nodiscard]] const SectionCost* nearest(Section section, ParamGroupId group, Pass pass) const;
+  [[nodiscard]] SectionCost resolve(Section section, ParamGroupId group, Pass pass);
   void add_unrecorded(SectionCost& cost) const;
   [[nodiscard]] std::vector<UnitId> alike(UnitId unit) const;
 

@@ -43,11 +43,11 @@ std::span<const SectionRole> roles_of(const FsdpOp& op) {
   return std::visit(RolesOf{}, op);
 }
 
-void SectionPlayer::begin(Section section, UnitId unit, Pass pass) {
-  section_ = &costs_.find(section, unit, pass);
+void SectionPlayer::begin(Section section, ParamGroupId group, Pass pass) {
+  section_ = &costs_.find(section, group, pass);
   played_ = 0;
   start_ = emitter_.host_now();
-  emitter_.begin_section(*section_, workload_.units[unit.value].name);
+  emitter_.begin_section(*section_, workload_.units[group.unit.value].name);
 }
 
 bool SectionPlayer::first(SectionRole role) {

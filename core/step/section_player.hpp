@@ -22,7 +22,7 @@ class SectionPlayer {
   SectionPlayer(const Workload& workload, const Settings& settings, OpEmitter& emitter, RunRecorder& recorder)
       : workload_(workload), costs_(workload, settings), emitter_(emitter), recorder_(recorder) {}
 
-  void begin(Section section, UnitId unit, Pass pass);
+  void begin(Section section, ParamGroupId group, Pass pass);
   /// Spends the host time of the role's items, and puts nothing on a stream. The last of them; none: an empty item.
   SectionItem spend(SectionRole role);
   /// Puts the role's items on the stream, each after its host time.

@@ -22,7 +22,9 @@ class StepBackend final : public FsdpBackend {
   EventId record_event(StreamRole stream) override { return emitter_.record_event(streams_[stream]); }
   void wait_event(StreamRole stream, EventId event) override { emitter_.wait_event(streams_[stream], event); }
   void synchronize_event(EventId event) override { device_.synchronize_event(event); }
-  void begin_section(Section section, UnitId unit, Pass pass) override { lowering_.begin_section(section, unit, pass); }
+  void begin_section(Section section, ParamGroupId group, Pass pass) override {
+    lowering_.begin_section(section, group, pass);
+  }
   void issue(const FsdpOp& op, StreamRole stream) override { lowering_.issue(op, stream); }
   void end_section() override { lowering_.end_section(); }
 

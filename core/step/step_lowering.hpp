@@ -48,7 +48,7 @@ class StepLowering {
   virtual void kernel(const Op& op, StreamId on) = 0;
 
   // FSDP2's part, as FsdpBackend has it.
-  virtual void begin_section(Section section, UnitId unit, Pass pass) = 0;
+  virtual void begin_section(Section section, ParamGroupId group, Pass pass) = 0;
   virtual void issue(const FsdpOp& op, StreamRole stream) = 0;
   virtual void end_section() = 0;
 

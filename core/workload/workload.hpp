@@ -175,7 +175,8 @@ struct SectionCost {
   UnitId unit;
   Pass pass = Pass::forward;
   std::vector<SectionItem> items;
-  Nanoseconds host_after;  ///< from the last call to the section's end
+  Nanoseconds host_after;   ///< from the last call to the section's end
+  std::uint32_t group = 0;  ///< of the unit's (Unit::groups); one that has none of its own takes the first's
 };
 
 /// When freed blocks came back in a recording. Only blocks that were marked by record_stream can be late: their

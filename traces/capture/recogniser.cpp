@@ -71,7 +71,7 @@ class Recogniser final : public FsdpBackend {
   EventId record_event(StreamRole) override { return EventId{0}; }
   void wait_event(StreamRole, EventId) override {}
   void synchronize_event(EventId) override {}
-  void begin_section(Section, UnitId, Pass) override {}
+  void begin_section(Section, ParamGroupId, Pass) override {}
   void issue(const FsdpOp&, StreamRole) override {}
   void end_section() override {}
 

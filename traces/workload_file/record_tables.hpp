@@ -133,6 +133,7 @@ inline constexpr ArrayForm<SectionItem> kItemForm{kItemFields, 1};
 inline constexpr std::array kSectionFields{
     FORESHARD_FIELD(SectionCost, "section", section),
     FORESHARD_FIELD(SectionCost, "unit", unit),
+    FORESHARD_FIELD(SectionCost, "group", group),
     FORESHARD_FIELD(SectionCost, "pass", pass),
     FORESHARD_FIELD(SectionCost, "host_after_ns", host_after),
 };

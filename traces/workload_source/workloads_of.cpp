@@ -175,7 +175,8 @@ bool equal(const SectionItem& a, const SectionItem& b) {
 }
 
 bool equal(const SectionCost& a, const SectionCost& b) {
-  return a.section == b.section && a.unit == b.unit && a.pass == b.pass && a.host_after == b.host_after &&
+  return a.section == b.section && a.unit == b.unit && a.group == b.group && a.pass == b.pass &&
+         a.host_after == b.host_after &&
          std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
                     [](const SectionItem& x, const SectionItem& y) { return equal(x, y); });
 }

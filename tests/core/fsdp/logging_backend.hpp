@@ -82,7 +82,7 @@ class LoggingBackend final : public FsdpBackend {
     note(event.value < events_ ? fmt::format("wait {} {}", word(stream), event.value) : "WAIT FOR NO EVENT", false);
   }
   void synchronize_event(EventId event) override { note(fmt::format("sync {}", event.value), false); }
-  void begin_section(Section, UnitId, Pass) override { ++open_; }
+  void begin_section(Section, ParamGroupId, Pass) override { ++open_; }
   void end_section() override { --open_; }
   void issue(const FsdpOp& op, StreamRole stream) override {
     if (open_ != 1) note("WORK OUTSIDE A SECTION", false);

@@ -51,6 +51,13 @@ TEST_CASE("each setting has its call") {
             "    fully_shard(block.moe.experts, mesh=experts_mesh[\"efsdp\"], reshard_after_forward=True)\n"
             "    block.moe.experts.set_gradient_divide_factor(4.0)\n"
             "    fully_shard(block, mesh=mesh, reshard_after_forward=True)"));
+  const std::string grouped = code({{"expert_parallel", "2"}, {"forward_prefetch", "1"}, {"pytorch", "2.13"}});
+  CHECK(has(grouped, "rest = FSDPMeshInfo(experts_mesh[\"efsdp\"], shard_mesh_dim=0)"));
+  CHECK(has(grouped,
+            "    fully_shard(block, mesh=mesh, reshard_after_forward=True, "
+            "shard_placement_fn=placement(block.moe.experts))\n"
+            "    block.set_gradient_divide_factor(4.0)"));
+  CHECK(has(grouped, "    block.set_modules_to_forward_prefetch(blocks[i + 1:i + 2])"));
   CHECK(has(code({{"offload", "true"}}),
             "fully_shard(model, mesh=mesh, offload_policy=CPUOffloadPolicy(pin_memory=True), "
             "reshard_after_forward=True)"));

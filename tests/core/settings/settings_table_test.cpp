@@ -134,8 +134,8 @@ TEST_CASE("unknown words and keys are refused with a suggestion") {
   CHECK_FALSE(set_setting(s, "pytorch", "1.13"));
   CHECK_FALSE(set_setting(s, "pytorch", "2.13~no-such-rule"));
   CHECK_FALSE(set_setting(s, "pytorch", "2.13~"));
-  CHECK_FALSE(set_setting(s, "pytorch", "2.11~ties-by-creation"));  // which came with 2.13
-  CHECK_FALSE(set_setting(s, "pytorch", "2.13~groups-per-mesh"));   // which no plan follows
+  CHECK_FALSE(set_setting(s, "pytorch", "2.11~ties-by-creation"));        // which came with 2.13
+  CHECK_FALSE(set_setting(s, "pytorch", "2.13~recompute-casts-inputs"));  // which no plan follows
   const auto misspelt = set_setting(s, "pytorch", "2.13~ties-by-creatoin");
   REQUIRE_FALSE(misspelt);
   CHECK(misspelt.error().hint == "did you mean 'ties-by-creation'?");

@@ -25,7 +25,7 @@ Workload captured() {
 }
 
 std::int64_t work(SectionCosts& costs, std::uint32_t unit, Pass pass) {
-  const SectionCost& c = costs.find(Section::all_gather, UnitId{unit}, pass);
+  const SectionCost& c = costs.find(Section::all_gather, {UnitId{unit}, 0}, pass);
   CHECK(c.unit == UnitId{unit});
   CHECK(c.pass == pass);
   return c.items.empty() ? 0 : c.items[0].work.count;
@@ -56,15 +56,15 @@ TEST_CASE("shard-sized work follows the shard group") {
 TEST_CASE("accumulation's kernels are priced where the capture has none") {
   const Workload w = captured();
   SectionCosts costs(w, w.settings);
-  const SectionCost& add = costs.find(Section::accumulate, UnitId{1}, Pass::backward);
+  const SectionCost& add = costs.find(Section::accumulate, {UnitId{1}, 0}, Pass::backward);
   REQUIRE(add.items.size() == 2);
   CHECK(add.items[0].role == SectionRole::gradient_add);
   CHECK(add.items[0].bytes == 10 * 64);
   CHECK(add.items[0].host_before.count == 12'000);
-  const SectionCost& cast = costs.find(Section::reshard, UnitId{1}, Pass::backward);
+  const SectionCost& cast = costs.find(Section::reshard, {UnitId{1}, 0}, Pass::backward);
   REQUIRE(cast.items.size() == 2);
   CHECK(cast.items[1].bytes == 6 * 8);
-  CHECK(costs.find(Section::reshard, UnitId{1}, Pass::forward).items.empty());
+  CHECK(costs.find(Section::reshard, {UnitId{1}, 0}, Pass::forward).items.empty());
   CHECK(costs.misses() == 0);
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("a workload without timing has no costs and misses none") {
   w.sections.clear();
   SectionCosts costs(w, w.settings);
   CHECK(work(costs, 1, Pass::forward) == 0);
-  CHECK(costs.find(Section::accumulate, UnitId{1}, Pass::backward).items.empty());
+  CHECK(costs.find(Section::accumulate, {UnitId{1}, 0}, Pass::backward).items.empty());
   CHECK(costs.misses() == 0);
 }
 

@@ -68,8 +68,9 @@ bool same(const Program& x, const Program& y) {
 }
 
 bool same(const SectionCost& x, const SectionCost& y) {
-  const auto& [section, unit, pass, items, host_after] = x;
-  return std::tie(section, unit, pass, host_after) == std::tie(y.section, y.unit, y.pass, y.host_after) &&
+  const auto& [section, unit, pass, items, host_after, group] = x;
+  return std::tie(section, unit, pass, host_after, group) ==
+             std::tie(y.section, y.unit, y.pass, y.host_after, y.group) &&
          same(items, y.items);
 }
 
@@ -247,6 +248,7 @@ void add_sections(Random& random, Workload& out) {
     cost.section = random.word<Section>();
     cost.unit = random.id<UnitId>(kUnits);
     cost.pass = random.word<Pass>();
+    cost.group = static_cast<std::uint32_t>(random.below(2));
     cost.host_after = random.time();
     for (std::uint64_t j = random.below(4); j > 0; --j)
       cost.items.push_back({random.word<SectionRole>(), random.time(), random.time(), random.word<KernelClass>(),

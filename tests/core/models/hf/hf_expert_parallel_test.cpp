@@ -1,4 +1,6 @@
 // Experts split over ranks: what a rank holds, which units FSDP2 makes, what is exchanged and when the host waits.
+#include <set>
+
 #include "tests/core/models/hf/hf_fixture.hpp"
 
 namespace foreshard::model::testing {
@@ -68,6 +70,24 @@ TEST_CASE("expert parallel: the experts are a unit of their own inside the block
     for (const Parameter& p : unit.parameters) names.push_back(p.name);
   CHECK(names[w.parameters_order[6].value] == "model.layers.0.mlp.experts.gate_up_proj");
   CHECK(names[w.parameters_order[8].value] == "model.layers.0.input_layernorm.weight");
+}
+
+TEST_CASE("expert parallel: where a unit may have meshes by parameter, the experts are its second group") {
+  Settings settings = parallel(2);
+  settings.pytorch = "2.13";
+  const Workload w = generated(small_config(ModelFamily::hf_mixtral), settings);
+  check_step(w, w.steps[1]);
+  REQUIRE(w.units.size() == 3);
+  CHECK(w.units[1].groups == std::vector<std::uint32_t>{7, 2});
+  CHECK(w.units[1].parameters[6].name == "model.layers.0.post_attention_layernorm.weight");
+  CHECK(w.units[1].parameters[7].name == "model.layers.0.mlp.experts.gate_up_proj");
+  CHECK(w.units[1].parameters[7].expert_parallel);
+  std::set<std::uint32_t> groups;
+  for (const SectionCost& section : w.sections)
+    if (section.unit == UnitId{1} && section.section == Section::all_gather) groups.insert(section.group);
+  CHECK(groups == std::set<std::uint32_t>{0, 1});
+  settings.pytorch = "2.13~groups-per-mesh";
+  CHECK(generated(small_config(ModelFamily::hf_mixtral), settings).units.size() == 5);
 }
 
 TEST_CASE("expert parallel: each parameter gets one gradient, and the experts' hooks stand inside their block's") {
