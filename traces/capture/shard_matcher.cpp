@@ -3,6 +3,7 @@
 #include <compare>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace foreshard::traces {
 namespace {
@@ -16,14 +17,17 @@ class Matcher {
       : sizes_(sizes), shard_bytes_(shard_bytes) {
     std::uint32_t next = 0;
     for (const Unit& unit : units) {
-      lists_.emplace_back();
-      for (std::size_t i = 0; i < unit.parameters.size(); ++i, ++next) {
-        if (shard_bytes_[next] > 0) lists_.back().push_back(ParameterId{next});
+      std::vector<ParameterId> own;
+      std::vector<ParameterId> experts;
+      for (const Parameter& parameter : unit.parameters) {
+        const ParameterId id{next++};
+        if (shard_bytes_[id.value] > 0) (parameter.expert_parallel ? experts : own).push_back(id);
       }
+      if (!unit.of_experts()) add(std::move(own), false);
+      if (!experts.empty()) add(std::move(experts), lists_.size() > 1);
     }
-    if (lists_.empty()) lists_.emplace_back();
-    for (std::size_t u = 0; u < lists_.size(); ++u)
-      has_experts_.push_back(u > 0 && u + 1 < lists_.size() && units[u + 1].of_experts());
+    if (lists_.empty()) add({}, false);
+    has_experts_.push_back(false);  // of the last
     matched_.resize(sizes.size());
   }
 
@@ -57,6 +61,12 @@ class Matcher {
   [[nodiscard]] const std::vector<ParameterId>& matched() const { return matched_; }
 
  private:
+  /// `inside`: of the experts of the list before.
+  void add(std::vector<ParameterId> list, bool inside) {
+    if (!lists_.empty()) has_experts_.push_back(inside);
+    lists_.push_back(std::move(list));
+  }
+
   [[nodiscard]] std::size_t inside_of(std::size_t unit) const {
     return has_experts_[unit] ? lists_[unit + 1].size() : 0;
   }
@@ -69,8 +79,8 @@ class Matcher {
 
   std::span<const Bytes> sizes_;
   std::span<const Bytes> shard_bytes_;
-  std::vector<std::vector<ParameterId>> lists_;  // by unit; [0] is the root's
-  std::vector<bool> has_experts_;                // by unit: the one behind is of its experts
+  std::vector<std::vector<ParameterId>> lists_;  // by unit, experts apart; [0] is the root's
+  std::vector<bool> has_experts_;                // by list: the one behind is of its experts
   std::vector<ParameterId> matched_;
   std::set<Walk> failed_;
 };
