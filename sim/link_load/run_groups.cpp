@@ -26,8 +26,8 @@ std::vector<Asked> asked_in(const Workload& workload) {
 struct Seen {
   Asked asked;
   std::set<CollectiveKind> kinds;
-  UnitId unit;                ///< of the first that has one
-  bool experts_alone = true;  ///< each was of a unit that has experts
+  UnitId unit;   ///< of the first that has one
+  UnitId least;  ///< the first of all
 };
 
 std::uint32_t kept_together(const Run& run, UnitId unit) {
@@ -35,12 +35,6 @@ std::uint32_t kept_together(const Run& run, UnitId unit) {
   const auto own = run.settings.reshard_of_unit.find(run.units[unit.value].name);
   const Reshard& reshard = own == run.settings.reshard_of_unit.end() ? run.settings.reshard_after_forward : own->second;
   return reshard.kind == Reshard::Kind::group ? reshard.group_size : 0;
-}
-
-bool has_experts(const Run& run, UnitId unit) {
-  if (!unit.valid() || unit.value >= run.units.size()) return false;
-  const std::vector<Parameter>& parameters = run.units[unit.value].parameters;
-  return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.expert_parallel; });
 }
 
 bool covers(const Asked& all, const Asked& some) {
@@ -66,9 +60,13 @@ RunGroups::RunGroups(const Run& run, const Workload* workload) {
     own.asked.insert({op.collective, op.bytes});
     own.kinds.insert(op.collective);
     if (!own.unit.valid()) own.unit = op.unit;
-    own.experts_alone = own.experts_alone && has_experts(run, op.unit);
+    if (op.unit.valid() && (!own.least.valid() || op.unit < own.least)) own.least = op.unit;
     if (op.collective == CollectiveKind::all_gather) first_gather.try_emplace(op.unit, op.communicator);
   }
+  // The root, or the embedding, has no experts.
+  UnitId first_unit;
+  for (const auto& [communicator, own] : seen)
+    if (own.least.valid() && (!first_unit.valid() || own.least < first_unit)) first_unit = own.least;
   const std::vector<Asked> asked = workload == nullptr ? std::vector<Asked>{} : asked_in(*workload);
   const auto group_of = [&](CommunicatorId communicator, const Seen& own) -> std::optional<RunGroup> {
     for (std::size_t g = 0; g < asked.size(); ++g) {
@@ -85,7 +83,8 @@ RunGroups::RunGroups(const Run& run, const Workload* workload) {
     const std::uint32_t together = kept_together(run, own.unit);
     if (together > 0 && own.kinds == std::set{CollectiveKind::all_gather} && first_gather.at(own.unit) != communicator)
       return RunGroup{post_forward_group(settings, together), inner};
-    if (own.experts_alone) return RunGroup{expert_shard_group(settings), settings.expert_parallel * inner};
+    if (settings.expert_parallel > 1 && own.least != first_unit)
+      return RunGroup{expert_shard_group(settings), settings.expert_parallel * inner};
     return RunGroup{shard_group(settings), inner};
   };
   for (const auto& [communicator, own] : seen) {

@@ -5,8 +5,9 @@
 // communicator whose collectives are all ones that the program issues in one of its groups is that group; else one of
 // all-reduces is the mesh's replicate dimension; one of all-gathers alone, of a unit that an int reshard_after_forward
 // keeps together and whose first gather in the run was on another communicator, is that unit's post-forward group; one
-// that only units with experts use is the part of the shard dimension that those are sharded over; any other one of
-// all-gathers and reduce-scatters is the shard dimension (the reduce-scatters' own communicator, too).
+// that the first unit never uses is, under expert parallelism, the part of the shard dimension that experts are sharded
+// over; any other one of all-gathers and reduce-scatters is the shard dimension (the reduce-scatters' own communicator,
+// too).
 //
 // Who: link_loads.cpp. Pure; deterministic.
 #pragma once

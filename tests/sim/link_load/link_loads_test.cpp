@@ -104,12 +104,10 @@ TEST_CASE("each mesh dimension's collectives are on its own links") {
 TEST_CASE("experts' gathers are among the ranks that hold the same experts") {
   Sketch sketch(8, 2);
   sketch.run.settings.expert_parallel = 8;  // the rest of the mesh: two ranks, one a node
-  Parameter experts{"layers.0.experts.w", {8, 8}, DType::float32};
-  experts.expert_parallel = true;
-  sketch.run.units = {{"", {}, {}}, {"layers.0.experts", {experts}, {}}};
+  sketch.add(CollectiveKind::all_gather, 0, 3).unit = kRootUnit;
   sketch.add(CollectiveKind::all_gather, 800'000'000, 4);
   sketch.add(CollectiveKind::reduce_scatter, 800'000'000, 4);
-  CHECK(sketch.bytes() == Bytes_{{LinkClass::adapter, 0.8 * kGb}});  // half of the buffer each
+  CHECK(sketch.bytes() == Bytes_{{LinkClass::adapter, 0.8 * kGb}});  // half of each buffer
 }
 
 TEST_CASE("the uplink of a leaf carries each ring that leaves it once, whoever's it is") {
