@@ -150,9 +150,25 @@ Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id
   return plan;
 }
 
+/// torchtitan shards experts on dimension 1 where there are more ranks than experts (distributed/fsdp.py).
+Result<void> check_experts(const Settings& settings, const Unit& unit) {
+  for (const Parameter& p : unit.parameters) {
+    const std::uint32_t ranks = shard_dimension(settings).of(p).ranks;
+    if (!p.expert_parallel || p.shape.empty() || p.shape.front() >= ranks) continue;
+    return fail(
+        ErrorKind::usage,
+        fmt::format("{} experts a rank over {} ranks: torchtitan shards their second dimension then, which is not "
+                    "modelled",
+                    p.shape.front(), ranks),
+        fmt::format("unit \"{}\"", unit.name), "replicate, so that no more ranks than experts shard the model");
+  }
+  return {};
+}
+
 /// The parameters of one group are sharded over one mesh.
 Result<void> check_meshes(const Settings& settings, const Unit& unit) {
   if (settings.expert_parallel == 1) return {};
+  FORESHARD_TRY(check_experts(settings, unit));
   std::size_t group = 0;
   std::size_t left = unit.groups.empty() ? unit.parameters.size() : unit.groups.front();
   for (std::size_t i = 0; i < unit.parameters.size(); ++i, --left) {

@@ -58,11 +58,6 @@ Result<ModelConfig> expert_parallel_part(const ModelConfig& model, const Setting
   if (model.experts % parts != 0)
     return refuse(fmt::format("expert_parallel {} does not divide {}'s {} experts", parts, model.name, model.experts),
                   "use a divisor: uneven parts are not supported");
-  if (settings.shard_ranks() > model.experts)
-    return refuse(fmt::format("{} experts over {} shard ranks: torchtitan shards their second dimension then, which is "
-                              "not modelled",
-                              model.experts, settings.shard_ranks()),
-                  fmt::format("replicate, so that at most {} ranks shard the model", model.experts));
   if (settings.units_per_group > 1)
     return refuse("several blocks a unit together with expert_parallel are not supported",
                   "experts are a unit inside each block's: leave units_per_group at 1");

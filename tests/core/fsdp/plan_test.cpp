@@ -53,6 +53,13 @@ TEST_CASE("experts are a group over the rest of the mesh, prefetched behind the 
   const auto mixed = plan_units(s, units, 132);
   REQUIRE_FALSE(mixed);
   CHECK(mixed.error().what.find("different meshes") != std::string::npos);
+  units[1].parameters.pop_back();
+  s.gpus = 16;
+  const auto thin = plan_units(s, units, 132);
+  REQUIRE_FALSE(thin);
+  CHECK(thin.error().what.starts_with("4 experts a rank over 8 ranks"));
+  s.gpus = 4;
+  units[1].parameters.push_back(units[2].parameters[0]);
   s.pytorch = "2.12";
   units[1].groups = {2, 1};
   CHECK(plan_units(s, units, 132).value()[1].groups[1].shard_ranks == 2);
