@@ -462,7 +462,6 @@ void find_best(SweepResult& result) {
     std::erase(result.ties, *result.best);
     result.ties.insert(result.ties.begin(), *result.fastest);
   }
-  result.code = python_lines(result.points[*result.best].settings);
 }
 
 Json sweep_json(const SweepResult& result) {

@@ -250,6 +250,8 @@ void print_reasons(std::ostream& out, const TuneReport& report) {
     out << fmt::format("  {}: {}\n", short_changes(one.setting),
                        one.ms ? fmt::format("{:+.2f} ms, {}", *one.ms, format_bytes_difference(one.reserved))
                               : std::string("it does not fit then, or is less sure"));
+  if (result.changes_not_tried > 0)
+    out << fmt::format("  {} more not tried: a limit ended the search\n", result.changes_not_tried);
   if (!result.changes.empty()) out << '\n';
   if (result.best)
     for (const std::string& why : result.best->point.not_valid) out << "not valid: " << in_line(why) << '\n';

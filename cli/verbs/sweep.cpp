@@ -22,10 +22,12 @@
 #include "cli/verbs/verbs.hpp"
 #include "core/base/digest.hpp"
 #include "core/base/units.hpp"
+#include "core/settings/python_lines.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/machine/address_space.hpp"
 #include "sim/parallel/for_each.hpp"
 #include "sim/sweep/sweep_part.hpp"
+#include "sim/sweep/wrapped_modules.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::cli {
@@ -231,6 +233,10 @@ Result<void> conclude(const traces::Source& source, const sim::MachineProfile& m
     point.warnings.insert(point.warnings.begin(), source.warnings.begin(), source.warnings.end());
   }
   find_best(result);
+  if (result.best) {
+    const Settings& settings = result.points[*result.best].settings;
+    result.code = python_lines(settings, sim::wrapped_modules(workloads, settings));
+  }
   FORESHARD_TRY(look_beyond(workloads, machine, result));
   if (result.best) file.finish(progress_row(result, result.points[*result.best], !source.warnings.empty()));
   return {};

@@ -88,6 +88,7 @@ class Writer {
   void communicator() {
     if (s_.all_gather != Transport::copy_engine) return;
     line("device = torch.device(\"cuda\", int(os.environ[\"LOCAL_RANK\"]))");
+    line("torch.cuda.set_device(device)");
     line("options = torch.distributed.ProcessGroupNCCL.Options()");
     line("options.config.cta_policy = torch.distributed.ProcessGroupNCCL.NCCL_CTA_POLICY_ZERO");
     line("torch.distributed.init_process_group(\"nccl\", pg_options=options, device_id=device)");

@@ -47,7 +47,8 @@ Result<void> check_expert_parallel(const Settings& settings) {
   if (settings.router_imbalance < 1 || settings.router_imbalance > settings.expert_parallel)
     return contradiction(fmt::format("router_imbalance {} with expert_parallel {}: it is 1 to {}",
                                      settings.router_imbalance, settings.expert_parallel, settings.expert_parallel),
-                         "a rank gets all tokens of its group at most");
+                         "a rank gets all tokens of its expert-parallel group at most; without --expert-parallel no "
+                         "rank has experts of its own");
   if (settings.expert_parallel == 1) return {};
   if (settings.shard_ranks() % settings.expert_parallel != 0)
     return contradiction(fmt::format("expert_parallel {} does not divide the {} shard ranks", settings.expert_parallel,

@@ -272,7 +272,10 @@ class Tuner {
     }
     const auto points = tried_.run(list, TriedPoints::Prune::no);
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (!points[i]) continue;  // a limit came first
+      if (!points[i]) {  // a limit came first
+        ++out_.changes_not_tried;
+        continue;
+      }
       ChangeWorth worth{setting_text(list[i].settings, best), {}, 0};
       const SweepPoint& other = point(*points[i]);
       worth.reserved = static_cast<std::int64_t>(other.peaks.reserved - out_.best->point.peaks.reserved);

@@ -79,6 +79,7 @@ struct TuneResult {
   std::optional<TunedPoint> greedy;   ///< the best uniform depth
   Waits waits;                        ///< of the best
   std::vector<ChangeWorth> changes;   ///< of the best, a family each
+  std::size_t changes_not_tried = 0;  ///< a limit ended the search first
   /// The smallest StepFloor::ms of all points that ran: no order of anything that was tried is faster; 0: not known.
   double bound_ms = 0;
   TuneEnd end = TuneEnd::nothing_helps;
