@@ -78,12 +78,12 @@ void print_times(std::ostream& out, const std::vector<PhaseTime>& rows) {
 }
 
 /// Of programs with collectives that FSDP2 has not: which of them the compute stream waits for.
-void print_exposed(std::ostream& out, const std::vector<ExposedKind>& kinds) {
-  if (std::all_of(kinds.begin(), kinds.end(), [](const ExposedKind& one) { return of_fsdp(one.kind); })) return;
+void print_waits(std::ostream& out, const std::vector<WaitedKind>& kinds) {
+  if (std::all_of(kinds.begin(), kinds.end(), [](const WaitedKind& one) { return of_fsdp(one.kind); })) return;
   std::string line;
-  for (const ExposedKind& one : kinds)
+  for (const WaitedKind& one : kinds)
     line += fmt::format("{}{} {:.2f}", line.empty() ? "" : ", ", dashed_name(one.kind), one.time.ms());
-  out << "\nexposed by kind, ms: " << line << '\n';
+  out << "\nwaited for by kind, ms: " << line << '\n';
 }
 
 Json row_json(const PhaseTime& row) {
@@ -143,7 +143,7 @@ std::string most_exposed(const sim::Prediction& p) {
   return fmt::format("{}, {:.2f} ms", op_words(p.run, most->first), most->second.ms());
 }
 
-std::vector<ExposedKind> exposed_kinds(const sim::Prediction& p) {
+std::vector<WaitedKind> waited_kinds(const sim::Prediction& p) {
   const auto explanation = explained(p);
   if (!explanation) return {};
   std::map<CollectiveKind, Nanoseconds> waited;
@@ -152,7 +152,7 @@ std::vector<ExposedKind> exposed_kinds(const sim::Prediction& p) {
     const DeviceOpRecord& op = p.run.device_ops[part.op];
     if (op.kind == DeviceOpRecord::Kind::collective) waited[op.collective] += part.length();
   }
-  std::vector<ExposedKind> out;
+  std::vector<WaitedKind> out;
   for (const auto& [kind, time] : waited) out.push_back({kind, time});
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.time > b.time; });
   return out;
@@ -161,7 +161,7 @@ std::vector<ExposedKind> exposed_kinds(const sim::Prediction& p) {
 void print_plan_tables(std::ostream& out, const sim::Prediction& p) {
   if (const auto memory = plan_memory_table(p)) print_memory(out, *memory);
   if (const auto times = plan_time_table(p)) print_times(out, *times);
-  print_exposed(out, exposed_kinds(p));
+  print_waits(out, waited_kinds(p));
 }
 
 void add_plan_tables(const sim::Prediction& p, Json& json) {
@@ -179,9 +179,9 @@ void add_plan_tables(const sim::Prediction& p, Json& json) {
     json["time_by_phase"] = Json::array();
     for (const PhaseTime& row : *times) json["time_by_phase"].push_back(row_json(row));
   }
-  json["exposed_by_kind_ms"] = Json::object();
-  for (const ExposedKind& one : exposed_kinds(p))
-    json["exposed_by_kind_ms"][std::string(dashed_name(one.kind))] = one.time.ms();
+  json["waited_for_by_kind_ms"] = Json::object();
+  for (const WaitedKind& one : waited_kinds(p))
+    json["waited_for_by_kind_ms"][std::string(dashed_name(one.kind))] = one.time.ms();
 }
 
 }  // namespace foreshard::cli

@@ -34,12 +34,12 @@ struct PlanMemory {
 [[nodiscard]] std::string most_exposed(const sim::Prediction& p);
 
 /// How long the compute stream waits for collectives of one kind.
-struct ExposedKind {
+struct WaitedKind {
   CollectiveKind kind = CollectiveKind::all_gather;
   Nanoseconds time;
 };
 /// By kind, the longest first; empty: none, or no time.
-[[nodiscard]] std::vector<ExposedKind> exposed_kinds(const sim::Prediction& p);
+[[nodiscard]] std::vector<WaitedKind> waited_kinds(const sim::Prediction& p);
 
 void print_plan_tables(std::ostream& out, const sim::Prediction& p);
 void add_plan_tables(const sim::Prediction& p, Json& json);

@@ -122,7 +122,15 @@ class Writer {
       line("experts_mesh = init_device_mesh(\"cuda\", ({}, {}), mesh_dim_names=(\"efsdp\", \"ep\"))", rest,
            s_.expert_parallel);
     line("# the experts' parameters and tokens: torchtitan's ExpertParallel over experts_mesh[\"ep\"]");
+    experts_of();
     if (experts_are_groups()) experts_placement();
+  }
+
+  /// A dense block has none; checkpoint_wrapper() puts its own name before theirs.
+  void experts_of() {
+    line("def experts_of(block):  # none of a dense block");
+    line("    return [module for name, module in block.named_modules() if name.endswith({})]",
+         quoted(modules_.experts));
   }
 
   [[nodiscard]] bool experts_are_groups() const {
@@ -137,8 +145,8 @@ class Writer {
     line("from torch.distributed.tensor import Shard");
     line("whole = {}(mesh, {})", info, dimensions);
     line("rest = {}(experts_mesh[{}\"efsdp\"], {})", info, hybrid ? "\"replicate\", " : "", dimensions);
-    line("def placement(experts):");
-    line("    experts = set(experts.parameters())");
+    line("def placement(block):");
+    line("    experts = {{p for module in experts_of(block) for p in module.parameters()}}");
     line("    return lambda p: ShardPlacementResult(Shard(0), rest if p in experts else whole)");
   }
 
@@ -149,10 +157,9 @@ class Writer {
     arguments.replace(
         0, std::string("mesh=mesh").size(),
         s_.replicate > 1 ? "mesh=experts_mesh[\"replicate\", \"efsdp\"]" : "mesh=experts_mesh[\"efsdp\"]");
-    const std::string experts = "block." + modules_.experts;
-    line("    fully_shard({}, {}, reshard_after_forward={})", experts, arguments,
-         looked_up(fmt::format("names[{}]", experts), reshard));
-    line("    {}.set_gradient_divide_factor({}.0)", experts, s_.world());
+    line("    for experts in experts_of(block):");
+    line("        fully_shard(experts, {}, reshard_after_forward={})", arguments, looked_up("names[experts]", reshard));
+    line("        experts.set_gradient_divide_factor({}.0)", s_.world());
   }
 
   void policies() {
@@ -233,9 +240,7 @@ class Writer {
            looked_up(fmt::format("names[{}]", modules_.embedding), reshard));
     line("for {}:", groups ? "group in groups" : "block in blocks");
     wrap_experts(reshard);
-    const std::string placed = experts_are_groups()
-                                   ? fmt::format(", shard_placement_fn=placement(block.{})", modules_.experts)
-                                   : std::string();
+    const char* placed = experts_are_groups() ? ", shard_placement_fn=placement(block)" : "";
     line("    fully_shard({}, {}, reshard_after_forward={}{})", groups ? "group" : "block", arguments_,
          looked_up(groups ? "\", \".join(names[block] for block in group)" : "names[block]", reshard), placed);
     if (experts_are_groups()) line("    block.set_gradient_divide_factor({}.0)", s_.world());
@@ -270,7 +275,7 @@ class Writer {
   /// Of each of these blocks its experts behind it, where they are a unit.
   [[nodiscard]] std::string with_experts(std::string these) const {
     if (s_.expert_parallel == 1 || experts_are_groups()) return these;
-    return fmt::format("[m for b in {} for m in (b, b.{})]", these, modules_.experts);
+    return fmt::format("[m for b in {} for m in (b, *experts_of(b))]", these);
   }
 
   void list(const char* pass, const std::map<std::string, std::vector<std::string>>& lists) {

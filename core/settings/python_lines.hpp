@@ -25,7 +25,7 @@ struct ModuleNames {
   std::string blocks = "model.layers";  ///< the list of blocks
   std::string embedding = "model.tok_embeddings";
   std::vector<std::string> head = {"model.norm", "model.output"};  ///< all that runs behind the last block
-  std::string experts = "moe.experts";                             ///< below a block
+  std::string experts = "moe.experts";                             ///< below each block that has some
 };
 
 [[nodiscard]] PythonLines python_lines(const Settings& settings, const ModuleNames& modules = {});

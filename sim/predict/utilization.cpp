@@ -24,7 +24,9 @@ Utilization model_flops_utilization(const Workload& workload, const Settings& se
     const double rate = dense_rate(peaks, dtype);
     return rate > 0 ? flops / (step_ms * 1e-3) / rate : 0;
   };
-  if (const double flops = model_flops(workload); flops > 0) {
+  if (settings.router_imbalance > 1) {
+    out.unknown = "the planned rank's experts compute more than a rank does on average";
+  } else if (const double flops = model_flops(workload); flops > 0) {
     out.value = over(flops, model_flops_dtype(workload));
     out.rests_on = "the matrix products and attentions of its own kernels";
   } else if (from_model(workload)) {

@@ -1,7 +1,6 @@
 #include "sim/sweep/wrapped_modules.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 
 namespace foreshard::sim {
@@ -27,6 +26,20 @@ std::optional<std::string> list_of(const std::string& unit) {
   return "model." + module.substr(0, dot);
 }
 
+/// "mlp.experts" of experts' parameters such as "layers.3.mlp.experts.down_proj" where `blocks` is "model.layers"; they
+/// are a unit of their own or a group of their block's. None: the model has none.
+std::optional<std::string> experts_of(const Workload& workload, const std::string& blocks) {
+  for (const Unit& unit : workload.units)
+    for (const Parameter& parameter : unit.parameters) {
+      if (!parameter.expert_parallel) continue;
+      const std::string path = "model." + parameter.name;
+      if (!path.starts_with(blocks + ".")) continue;
+      const std::size_t begin = path.find('.', blocks.size() + 1) + 1;
+      return path.substr(begin, path.rfind('.') - begin);
+    }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool root_has_weights(const Workload& workload) {
@@ -44,12 +57,7 @@ ModuleNames wrapped_modules(WorkloadSource& source, const Settings& settings) {
       modules.blocks = *blocks;
       break;
     }
-  const auto& units = (*workload)->units;
-  const auto experts = std::find_if(units.begin(), units.end(), [](const Unit& unit) { return unit.of_experts(); });
-  if (experts != units.end() && experts != units.begin()) {
-    const std::string around = std::prev(experts)->name + ".";  // the block's
-    if (experts->name.starts_with(around)) modules.experts = experts->name.substr(around.size());
-  }
+  if (const auto experts = experts_of(**workload, modules.blocks)) modules.experts = *experts;
   if (!settings.fully_shard_embedding_and_head || (*workload)->units.size() < 3) return modules;
   modules.embedding = paths_of((*workload)->units[1].name).front();
   modules.head = paths_of((*workload)->units.back().name);

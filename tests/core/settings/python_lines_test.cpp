@@ -45,17 +45,19 @@ TEST_CASE("each setting has its call") {
             "mesh = init_device_mesh(\"cuda\", (2, 2), mesh_dim_names=(\"shard\", \"tp\"))[\"shard\"]"));
   CHECK(has(code({{"expert_parallel", "2"}}),
             "experts_mesh = init_device_mesh(\"cuda\", (2, 2), mesh_dim_names=(\"efsdp\", \"ep\"))"));
-  CHECK(has(code({{"expert_parallel", "2"}, {"forward_prefetch", "1"}}),
-            "    block.set_modules_to_forward_prefetch([m for b in blocks[i + 1:i + 2] for m in (b, b.moe.experts)])"));
+  CHECK(
+      has(code({{"expert_parallel", "2"}, {"forward_prefetch", "1"}}),
+          "    block.set_modules_to_forward_prefetch([m for b in blocks[i + 1:i + 2] for m in (b, *experts_of(b))])"));
   CHECK(has(code({{"expert_parallel", "2"}}),
-            "    fully_shard(block.moe.experts, mesh=experts_mesh[\"efsdp\"], reshard_after_forward=True)\n"
-            "    block.moe.experts.set_gradient_divide_factor(4.0)\n"
+            "    for experts in experts_of(block):\n"
+            "        fully_shard(experts, mesh=experts_mesh[\"efsdp\"], reshard_after_forward=True)\n"
+            "        experts.set_gradient_divide_factor(4.0)\n"
             "    fully_shard(block, mesh=mesh, reshard_after_forward=True)"));
   const std::string grouped = code({{"expert_parallel", "2"}, {"forward_prefetch", "1"}, {"pytorch", "2.13"}});
   CHECK(has(grouped, "rest = FSDPMeshInfo(experts_mesh[\"efsdp\"], shard_mesh_dim=0)"));
   CHECK(has(grouped,
             "    fully_shard(block, mesh=mesh, reshard_after_forward=True, "
-            "shard_placement_fn=placement(block.moe.experts))\n"
+            "shard_placement_fn=placement(block))\n"
             "    block.set_gradient_divide_factor(4.0)"));
   CHECK(has(grouped, "    block.set_modules_to_forward_prefetch(blocks[i + 1:i + 2])"));
   CHECK(has(code({{"offload", "true"}}),
