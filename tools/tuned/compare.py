@@ -37,8 +37,8 @@ def tuned(foreshard, arguments):
 
 
 def train(out, name, lines, model, batch, seq, gpus):
-    """What train.py measured, or None where it failed; then its log says why."""
-    (out / f"{name}.py").write_text("\n".join(lines) + "\n")
+    """`lines`: tune's `pytorch`. What train.py measured, or None where it failed; then its log says why."""
+    (out / f"{name}.py").write_text("\n".join(lines["lines"]) + "\n")
     result = out / f"{name}.json"
     command = [
         sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus),
@@ -46,6 +46,7 @@ def train(out, name, lines, model, batch, seq, gpus):
         "--lines", str(out / f"{name}.py"), "--out", str(result),
     ]  # fmt: skip
     environment = {"CUDA_DEVICE_MAX_CONNECTIONS": "32", "OMP_NUM_THREADS": "8", **os.environ}
+    environment |= dict(variable.split("=", 1) for variable in lines["environment"])
     with open(out / f"{name}.log", "w") as log:
         ended = subprocess.run(["timeout", "-k", "3", "150", *command], stdout=log, stderr=log, env=environment)
     return json.loads(result.read_text()) if ended.returncode == 0 and result.exists() else None
@@ -65,8 +66,7 @@ def compare(out, case, foreshard, gpus, machine):
         planned = answer[key]
         changes = shlex.split(planned["changes"])
         lines = (answer if key == "best" else tuned(foreshard, [*arguments, *changes, "--points", "1"]))["pytorch"]
-        assert not lines["environment"], lines["environment"]
-        got = train(out, f"{case}.{key}", lines["lines"], model, batch, seq, gpus)
+        got = train(out, f"{case}.{key}", lines, model, batch, seq, gpus)
         row = f"{case:14} {title:12} {planned['step_ms']:8.2f}"
         if got is None:
             print(f"{row}  failed: {case}.{key}.log", flush=True)

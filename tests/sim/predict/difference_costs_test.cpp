@@ -1,29 +1,18 @@
 // What each of several differences costs: exactly the steps of plans with it alone, and without it.
 #include "sim/predict/difference_costs.hpp"
 
-#include "core/models/generate.hpp"
-#include "core/models/presets.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
+#include "tests/sim/predict/llama_on_nodes.hpp"
 
 namespace foreshard::sim {
 namespace {
 
 Prediction plan_of(const Differences& differences, unsigned threads = 1) {
-  const MachineProfile machine = builtin_profile("h200").value();
-  Settings settings;
-  settings.gpus = 8;
-  settings.nodes = 4;
-  settings.replicate = 4;
-  settings.batch = 2;
-  settings.seq = 1024;
-  settings.param_dtype = DType::bfloat16;
-  const Workload workload = generate(*preset("llama-1b"), settings, machine.host_calls, machine.gpu(), true).value();
-  PredictRequest request;
-  request.settings = workload.settings;
-  request.differences = differences;
-  request.threads = threads;
-  auto p = predict(workload, machine, request);
+  test::PlannedLlama job = test::llama_on_nodes("h200", 4, 4, 2);
+  job.request.differences = differences;
+  job.request.threads = threads;
+  auto p = job.plan();
   INFO((p ? "" : p.error().text()));
   REQUIRE(p);
   return std::move(*p);

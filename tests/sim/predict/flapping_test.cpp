@@ -1,10 +1,9 @@
 // What a link that flaps costs: of steps by hand, and of a plan.
 #include "sim/predict/flapping.hpp"
 
-#include "core/models/generate.hpp"
-#include "core/models/presets.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
+#include "tests/sim/predict/llama_on_nodes.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -26,20 +25,10 @@ std::vector<Nanoseconds> steps_of(std::initializer_list<std::int64_t> ms) {
 
 Result<Prediction> plan_of(const FlappingRequest& flapping, std::uint32_t replicate = 1,
                            const Differences& differences = {}) {
-  const MachineProfile machine = builtin_profile("h100").value();
-  Settings settings;
-  settings.gpus = 8;
-  settings.nodes = 2;
-  settings.replicate = replicate;
-  settings.batch = 4;
-  settings.seq = 1024;
-  settings.param_dtype = DType::bfloat16;
-  const Workload workload = generate(*preset("llama-1b"), settings, machine.host_calls, machine.gpu(), true).value();
-  PredictRequest request;
-  request.settings = workload.settings;
-  request.differences = differences;
-  request.flapping = flapping;
-  return predict(workload, machine, request);
+  test::PlannedLlama job = test::llama_on_nodes("h100", 2, replicate, 4);
+  job.request.differences = differences;
+  job.request.flapping = flapping;
+  return job.plan();
 }
 
 }  // namespace

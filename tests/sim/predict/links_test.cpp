@@ -7,24 +7,15 @@
 #include "sim/engine/demand.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
+#include "tests/sim/predict/llama_on_nodes.hpp"
 
 namespace foreshard::sim {
 namespace {
 
 Prediction plan_of(std::uint32_t replicate, const Differences& differences, std::uint32_t nodes = 4) {
-  const MachineProfile machine = builtin_profile("h200").value();
-  Settings settings;
-  settings.gpus = 8;
-  settings.nodes = nodes;
-  settings.replicate = replicate;
-  settings.batch = 2;
-  settings.seq = 1024;
-  settings.param_dtype = DType::bfloat16;
-  const Workload workload = generate(*preset("llama-1b"), settings, machine.host_calls, machine.gpu(), true).value();
-  PredictRequest request;
-  request.settings = workload.settings;
-  request.differences = differences;
-  auto p = predict(workload, machine, request);
+  test::PlannedLlama job = test::llama_on_nodes("h200", nodes, replicate, 2);
+  job.request.differences = differences;
+  auto p = job.plan();
   INFO((p ? "" : p.error().text()));
   REQUIRE(p);
   return std::move(*p);
