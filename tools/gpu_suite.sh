@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Everything that needs GPUs, in one run of at most ten minutes on four of them: contract and kernel tests, collectives,
 # numerics against PyTorch, memory of run against plan, step times, the probe, plan against run, over-allocation. On
-# request alone: steps in a CUDA graph against the same steps without (five minutes).
+# request alone: steps in a CUDA graph against the same steps without (five minutes), and what leaving copies out is
+# worth (six minutes).
 # Prints one table; logs and JSON stay in the output folder. Parts that find no time left are listed as skipped.
 #
 #   tools/gpu_suite.sh BIN OUT [GPUS] [SECONDS] [PART...]
 #
 # BIN: folder with foreshard, foreshard-gpu and the test programs (test_gpu_cuda, …). PART: contract collectives numerics
-# memory probe plan step overallocation (default: all of these), graph. Environment: PYTHON (default python3), FORESHARD_TORCH_SCRIPT: a
+# memory probe plan step overallocation (default: all of these), graph, copies. Environment: PYTHON (default python3), FORESHARD_TORCH_SCRIPT: a
 # script that trains with FSDP2 under torchrun, for step times and reserved memory beside PyTorch's. It takes
 #   --model llama-8b|mlp --batch N --seq N        mlp: that of pytorch#147168 in float32, four layers of dim 10240
 #   --mp bf16                                     parameters in bfloat16, float32 reduction
@@ -15,6 +16,7 @@
 #   --symm NCCL --zero-cta 1                      gathers in symmetric memory, without SMs
 #   --fwd N --bwd N                               explicit prefetch
 #   --async-op 0|1 --record-stream 0|1            async unshard; record_stream in place of references kept; default 0
+#   --compile 0|1 --graph 0|1                     blocks compiled; forward and backward replayed from one CUDA graph
 #   --trace 0|1                                   profile a step too; the suite gives 0
 #   --out FOLDER --name NAME                      writes FOLDER/NAME.json (rank 0)
 # NAME.json: step_ms_median, and memory_steps, the first steps of the process in order, each with
@@ -163,6 +165,38 @@ tiny_symmetric 3e-5 $TINY --all-gather symmetric
 EOF_SETTINGS
 fi
 
+# Each copy that is left out changes no number: in float32 losses are those of the same step with all copies, bit for
+# bit. Then what each is worth.
+if part copies; then
+  KEPT="--reshard-after-forward false" PLACED="--all-gather-layout parameter-contiguous" READ="--reduce-scatter-input gradients"
+  UNITS="--fully-shard-embedding-and-head" BACKWARD="--optimizer-overlap backward" FORWARD="--optimizer-overlap forward"
+  while read -r family name options; do
+    rm -f "$OUT/copies_${family}_$name.out"
+    # shellcheck disable=SC2086
+    run "copies_${family}_$name" 60 $options --warmup 2 --steps 6 --no-record || continue
+    digest "copies_${family}_$name" "(lambda base, d: (lambda loss: (loss <= (0 if '$family'.startswith('fp32') else 3e-5) and (d['memory_equal'] or d['memory_equal_at_addresses'] is True), '%.2f ms, with copies %.2f; losses differ by %.1e%s; reserved %.2f GB, plan %+d B%s' % (j['step_ms'], base['step_ms'], loss, '' if loss else ' (bit for bit)', j['peak_reserved_bytes'] / 1e9, d['peak_reserved_bytes'], '' if d['memory_equal'] else '; peaks differ')))(max(abs(a / b - 1) for a, b in zip(j['losses'], base['losses']))))(json.load(open('$OUT/copies_${family}_base.out')), j['difference'])"
+  done <<EOF_SETTINGS
+fp32 base llama-tiny --batch 2 --seq 512 $FUSED $OWN
+fp32 placed llama-tiny --batch 2 --seq 512 $FUSED $OWN $PLACED
+fp32 read llama-tiny --batch 2 --seq 512 $FUSED $OWN $READ
+fp32 backward llama-tiny --batch 2 --seq 512 $FUSED $OWN $BACKWARD
+fp32 forward llama-tiny --batch 2 --seq 512 $FUSED $OWN $FORWARD
+fp32 all llama-tiny --batch 2 --seq 512 $FUSED $OWN $FORWARD $PLACED $READ $KEPT
+fp32_padded base mlp --dim 1030 --layers 3 --batch 2 $FUSED $OWN
+fp32_padded all mlp --dim 1030 --layers 3 --batch 2 $FUSED $OWN $PLACED $READ $FORWARD
+512 base $LLAMA_8B --seq 512 $FUSED $OWN $KEPT
+512 placed $LLAMA_8B --seq 512 $FUSED $OWN $KEPT $PLACED
+512 read $LLAMA_8B --seq 512 $FUSED $OWN $KEPT $READ
+512 placed_read $LLAMA_8B --seq 512 $FUSED $OWN $KEPT $PLACED $READ
+512 backward $LLAMA_8B --seq 512 $FUSED $OWN $KEPT $PLACED $READ $BACKWARD
+512 forward $LLAMA_8B --seq 512 $FUSED $OWN $KEPT $PLACED $READ $FORWARD
+512 forward_units $LLAMA_8B --seq 512 $FUSED $OWN $KEPT $PLACED $READ $FORWARD $UNITS
+4096 base $LLAMA_8B --seq 4096 $FUSED $OWN $KEPT
+4096 placed_read $LLAMA_8B --seq 4096 $FUSED $OWN $KEPT $PLACED $READ
+4096 forward_units $LLAMA_8B --seq 4096 $FUSED $OWN $KEPT $PLACED $READ $FORWARD $UNITS
+EOF_SETTINGS
+fi
+
 MACHINE=h200
 if part probe; then
   try 175 probe "$BIN/foreshard" probe --gpus "$GPUS" -o "$OUT/machine.json" --force --json &&
@@ -200,7 +234,9 @@ torch_run() {
   local name=$1
   shift
   rm -f "$OUT/torch_$name.json"
-  try 100 "torch_$name" "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$GPUS" \
+  # A process that captured NCCL in a graph may hang as it exits, its results written.
+  try 100 "torch_$name" bash -c 'timeout -k 5 85 "${@:2}"; [ -f "$1" ]' - "$OUT/torch_$name.json" \
+    "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$GPUS" \
     "$FORESHARD_TORCH_SCRIPT" --out "$OUT" --name "torch_$name" --trace 0 "$@" || return 1
   rm -f "$OUT/torch_$name.pickle"
   cp "$OUT/torch_$name.json" "$OUT/torch_$name.out" && return
@@ -208,11 +244,13 @@ torch_run() {
   return 1
 }
 
-# PyTorch's settings are the best of those tried on two GPUs (2026-11-21 and 22): default, explicit prefetch, no
-# reshard, symmetric memory with zero CTAs, fused Adam, and combinations of them.
-BEST="--mp,bf16,--opt,adam-fused,--reshard,false,--symm,NCCL,--zero-cta,1"
+# PyTorch's settings are the fastest of those tried on four H200 (2026-11-27): blocks compiled or not, with and without
+# a CUDA graph of forward and backward, all-gathers in symmetric memory with zero CTAs or NCCL's, all with fused Adam and
+# without reshard, which were fastest before.
+BEST="--opt,adam-fused,--reshard,false,--symm,NCCL,--zero-cta,1"
 if part step; then
-  # MOST: run's step over PyTorch's, the aim.
+  # MOST: run's step over PyTorch's, the aim. LEAN: what copies and waits are left out (docs/own_program.md).
+  LEAN="--all-gather-layout parameter-contiguous --reduce-scatter-input gradients --optimizer-overlap forward"
   while read -r name most torch options; do
     rm -f "$OUT/step_$name.out"
     # shellcheck disable=SC2086
@@ -223,9 +261,9 @@ if part step; then
     torch_run "step_$name" ${torch//,/ } &&
       digest "torch_step_$name" "(lambda ratio: (ratio <= $most, 'PyTorch %.2f ms; run is %.3f of it, aim $most' % (j['step_ms_median'], ratio)))(json.load(open('$OUT/step_$name.out'))['step_ms'] / j['step_ms_median'])"
   done <<EOF_MODELS
-8b_512 0.75 --model,llama-8b,--batch,1,--seq,512,$BEST $LLAMA_8B --seq 512 $FUSED $OWN --reshard-after-forward false
-8b_4096 0.85 --model,llama-8b,--batch,1,--seq,4096,$BEST $LLAMA_8B --seq 4096 $FUSED $OWN --reshard-after-forward false
-mlp_fp32 0.9 --model,mlp,--batch,4,--seq,2048,--opt,adam-fused,--reshard,false mlp --batch 4 $FUSED $OWN --reshard-after-forward false
+8b_512 0.55 --model,llama-8b,--batch,1,--seq,512,--mp,bf16,$BEST,--compile,1,--graph,1 $LLAMA_8B --seq 512 $FUSED $OWN --reshard-after-forward false $LEAN
+8b_4096 0.83 --model,llama-8b,--batch,1,--seq,4096,--mp,bf16,$BEST,--compile,1 $LLAMA_8B --seq 4096 $FUSED $OWN --reshard-after-forward false $LEAN
+mlp_fp32 0.85 --model,mlp,--batch,4,--seq,2048,$BEST mlp --batch 4 $FUSED $OWN --reshard-after-forward false $LEAN
 8b_512_reshard - - $LLAMA_8B --seq 512 $FUSED $OWN
 8b_512_nccl_gather - - $LLAMA_8B --seq 512 $FUSED --reduce-scatter low-contention
 EOF_MODELS

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "core/base/dtype.hpp"
 #include "core/base/quantity.hpp"
@@ -39,6 +40,14 @@ inline constexpr std::uint32_t kMaxLowContentionRanks = 8;
 /// values were divided before and the transport knows only sums.
 enum class Reduction : std::uint8_t { average = 0, sum = 1 };
 
+/// A tensor that is sharded on its first dimension: rank r's part is the bytes from r * part on, as far as the tensor
+/// goes.
+struct ShardedTensor {
+  Address address = 0;
+  Bytes part = 0;   ///< of each rank, padded
+  Bytes bytes = 0;  ///< of the tensor, at most ranks * part
+};
+
 /// One collective. `bytes` is the whole buffer: for an all-gather the output, for a reduce-scatter and an all-to-all
 /// the input (an n-th of it is the rank's own), for an all-reduce, a broadcast and a reduce the tensor, for sends and
 /// receives what this rank sends or what it receives, the larger (nccl-tests' "size"). A device that moves bytes
@@ -54,6 +63,11 @@ struct CollectiveWork {
   Address input = 0;   ///< 0: the device only prices it
   Address output = 0;  ///< an all-gather's input may be this rank's part of it
   Reduction reduction = Reduction::average;
+  /// Our own transports alone (low_contention, pull_reduce). An all-gather whose output is these tensors, each rank's
+  /// input being its parts of them (in place; `bytes` is what all parts are); a reduce-scatter whose input is these,
+  /// and whose output is the rank's parts, padded, one behind the other. Empty: one buffer, rank by rank. Theirs who
+  /// calls.
+  std::span<const ShardedTensor> tensors = {};
 };
 
 /// Bytes through one rank's link in each direction, as a share of the buffer: (n−1)/n, twice for an all-reduce; all of

@@ -15,10 +15,15 @@ void FullyShard::unshard(ParamGroupId id) {
   Gather gather;
   gather.small = s.sharded == Sharded::sharded_post_forward;
   gather.trivial = plan(id).shard_ranks == 1;
+  gather.contiguous = plan(id).contiguous > 0 && !gather.small;
   gather.async = settings_.unshard_async && !gather.trivial;
   // Which stream (2.1): the all-gather streams only for a synchronous gather of FORWARD or PRE_BACKWARD.
   const bool own_streams = !gather.async && state(id.unit).training != Training::idle;
   gather.stream = own_streams ? StreamRole::copy_in : StreamRole::compute;
+  if (s.stepped && !s.step_awaited) {
+    backend_.wait_event(gather.trivial ? StreamRole::compute : gather.stream, *s.stepped);
+    s.step_awaited = true;
+  }
   if (!gather.trivial) all_gather(id, gather);
   s.pending = gather;
 }
@@ -55,10 +60,20 @@ void FullyShard::all_gather(ParamGroupId id, Gather& gather) {
   backend_.begin_section(Section::all_gather, id, pass_of(id.unit));
   if (memory != gather.stream)  // memory of the compute stream: its last user there must be done before copy-in
     backend_.wait_event(gather.stream, backend_.record_event(StreamRole::compute));
-  const std::vector<BufferRef> inputs = allocate_inputs(id, gather);
-  const Allocation block = backend_.allocate({Buffer::gather, id, {}, p.gather, memory, kind});
+  std::vector<BufferRef> inputs;
+  BufferRequest request{Buffer::gather, id, {}, p.gather, memory, kind};
+  if (gather.contiguous) {
+    // The unit that was resharded last may still run: what waits for it would wait for its compute.
+    free_resharded_blocks(1);
+    request.buffer = Buffer::contiguous;
+    request.bytes = p.contiguous;
+    state(id).contiguous_of = memory;
+  } else {
+    inputs = allocate_inputs(id, gather);
+  }
+  const Allocation block = backend_.allocate(request);
   gather.block = block.buffer;
-  CopyIn copy_in{id, gather.over(), {}, block.buffer};
+  CopyIn copy_in{id, gather.over(), {}, block.buffer, gather.contiguous};
   if (gather.small) copy_in.parts = state(id).parts;
   backend_.issue(copy_in, gather.stream);
   if (launch != gather.stream) backend_.wait_event(launch, backend_.record_event(gather.stream));
@@ -70,7 +85,7 @@ void FullyShard::all_gather(ParamGroupId id, Gather& gather) {
   if (own_stream) backend_.wait_event(runs_on, backend_.record_event(launch));
   CollectiveWork work{CollectiveKind::all_gather, settings_.all_gather, p.gather, {}};
   work.dtype = p.compute;
-  backend_.issue(AllGather{id, gather.over(), block.buffer, work}, runs_on);
+  backend_.issue(AllGather{id, gather.over(), block.buffer, work, gather.contiguous}, runs_on);
   if (own_stream) {
     const EventId end = backend_.record_event(runs_on);
     if (gather.async)
@@ -93,6 +108,10 @@ void FullyShard::keep_rendezvous_arrays(ParamGroupId id, StreamRole stream) {
 void FullyShard::wait_for_unshard(ParamGroupId id) {
   GroupState& s = state(id);
   if (!s.pending) return;
+  if (s.pending->contiguous) {
+    use_in_place(id, *s.pending);
+    return;
+  }
   const bool forward = state(id.unit).training == Training::forward;
   std::optional<GatherSlot> previous;
   if (forward && gather_slot_) {
@@ -122,6 +141,34 @@ void FullyShard::wait_for_unshard(ParamGroupId id) {
   }
   if (previous) backend_.free(previous->gather.block);
   backend_.free(last_input);
+}
+
+/// Nothing is copied: the block is the parameters until they are resharded.
+void FullyShard::use_in_place(ParamGroupId id, const Gather& gather) {
+  GroupState& s = state(id);
+  backend_.wait_event(StreamRole::compute, gather.work.value_or(gather.event));
+  s.contiguous = gather.block;
+  s.sharded = Sharded::unsharded;
+  s.pending.reset();
+}
+
+void FullyShard::free_resharded_blocks(std::size_t most) {
+  while (resharded_slots_.size() > most) {
+    const ReshardedSlot oldest = resharded_slots_.front();
+    resharded_slots_.pop_front();
+    backend_.wait_event(StreamRole::copy_in, oldest.event);
+    backend_.free(oldest.block);
+  }
+}
+
+/// A block of the copy-in stream comes back when the compute stream has passed its last kernel.
+void FullyShard::reshard_contiguous(GroupState& s) {
+  if (!s.contiguous.valid()) return;
+  if (s.contiguous_of == StreamRole::copy_in)
+    resharded_slots_.push_back({s.contiguous, backend_.record_event(StreamRole::compute)});
+  else
+    backend_.free(s.contiguous);
+  s.contiguous = {};
 }
 
 void FullyShard::copy_out(ParamGroupId id, const Gather& gather) {
@@ -207,6 +254,7 @@ void FullyShard::reshard_to_small_group(ParamGroupId id) {
 }
 
 void FullyShard::free_unsharded(ParamGroupId id) {
+  reshard_contiguous(state(id));
   free_all(state(id).unsharded);
 }
 

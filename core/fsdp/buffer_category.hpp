@@ -16,6 +16,7 @@ namespace foreshard {
     case Buffer::gather:
       return MemoryCategory::gather_buffers;
     case Buffer::unsharded:
+    case Buffer::contiguous:
     case Buffer::clone:
       return MemoryCategory::unsharded_parameters;
     case Buffer::reduce_input:

@@ -23,8 +23,10 @@ enum class StreamRole : std::uint8_t {
   reduce_scatter = 3,  ///< reduce_scatter_stream, priority −1
   all_reduce = 4,      ///< all_reduce_stream, priority 0
   process_group = 5,   ///< the NCCL process group's own stream: async collectives
+  optimizer = 6,       ///< Settings::optimizer_overlap alone: foreshard's, not FSDP2's
 };
-inline constexpr std::size_t kStreamRoles = 6;
+inline constexpr std::size_t kStreamRoles = 7;
+inline constexpr std::size_t kFsdpStreams = 6;  ///< those that every run has
 
 /// What a buffer of FSDP2 is.
 enum class Buffer : std::uint8_t {
@@ -42,6 +44,7 @@ enum class Buffer : std::uint8_t {
   accumulated_gradient = 11,
   symmetric_array = 12,  ///< small arrays that rendezvous keeps, for ever
   divided_input = 13,    ///< reduce-scatter input over a gradient_divide_factor, where one rank reduces nothing
+  contiguous = 14,       ///< parameter-contiguous all-gather: all unsharded parameters of the group
 };
 
 struct BufferRequest {

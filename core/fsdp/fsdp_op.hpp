@@ -41,6 +41,7 @@ struct CopyIn {
   CommunicatorRole over = CommunicatorRole::shard;
   std::vector<BufferRef> parts;  ///< by parameter, in the compute dtype; empty: the sharded parameters themselves
   BufferRef block;
+  bool contiguous = false;  ///< the block is parameter-contiguous: each shard goes to its place in the parameter
 };
 
 /// In place: the input is this rank's part of the block.
@@ -48,7 +49,8 @@ struct AllGather {
   ParamGroupId group;
   CommunicatorRole over = CommunicatorRole::shard;
   BufferRef block;
-  CollectiveWork work;  ///< without addresses
+  CollectiveWork work;      ///< without addresses
+  bool contiguous = false;  ///< as CopyIn
 };
 
 /// foreach_all_gather_copy_out: out of every rank's part of the block into the unsharded parameters.
@@ -108,9 +110,10 @@ struct ChunkCat {
 
 struct ReduceScatter {
   ParamGroupId group;
-  BufferRef input;
+  BufferRef input;  ///< invalid where the gradients themselves are the input
   BufferRef output;
-  CollectiveWork work;  ///< without addresses
+  CollectiveWork work;                     ///< without addresses
+  std::vector<ChunkCat::Input> gradients;  ///< ParamGroupPlan::reduces_gradients
 };
 
 /// The reduction of a shard group of one rank: a copy.
@@ -150,8 +153,15 @@ struct OffloadGradients {
   BufferRef sharded_gradients;
 };
 
-using FsdpOp = std::variant<CopyIn, AllGather, CopyOut, CopyOutShards, KeepPart, AddGradients, CastGradient, ChunkCat,
-                            ReduceScatter, CopyReduced, AllReduce, CastBack, AddReduced, OffloadGradients>;
+/// Settings::optimizer_overlap: the optimizer's step of this group's parameters alone.
+struct StepOptimizer {
+  ParamGroupId group;
+  BufferRef sharded_gradients;
+};
+
+using FsdpOp =
+    std::variant<CopyIn, AllGather, CopyOut, CopyOutShards, KeepPart, AddGradients, CastGradient, ChunkCat,
+                 ReduceScatter, CopyReduced, AllReduce, CastBack, AddReduced, OffloadGradients, StepOptimizer>;
 
 [[nodiscard]] inline bool is_collective(const FsdpOp& op) {
   return std::holds_alternative<AllGather>(op) || std::holds_alternative<ReduceScatter>(op) ||

@@ -18,8 +18,10 @@ FullyShard::FullyShard(const Settings& settings, const std::vector<UnitPlan>& pl
     }
 }
 
-const std::vector<BufferRef>& FullyShard::unsharded(ParamGroupId group) const {
-  return state(group).unsharded;
+FullyShard::Unsharded FullyShard::unsharded(ParamGroupId group, std::size_t index) const {
+  const GroupState& s = state(group);
+  if (s.contiguous.valid()) return {s.contiguous, plan(group).parameters[index].offset};
+  return {s.unsharded[index], 0};
 }
 BufferRef FullyShard::sharded_gradients(ParamGroupId group) const {
   return state(group).sharded_gradients;
@@ -29,10 +31,13 @@ const std::vector<std::size_t>& FullyShard::reduced(ParamGroupId group) const {
 }
 
 void FullyShard::zero_grad(const std::vector<UnitId>& order) {
+  free_stepped_gradients(0);
   for (UnitId unit : order)
     each_group(unit, [&](ParamGroupId id) {
-      backend_.free(state(id).sharded_gradients);
-      state(id).sharded_gradients = {};
+      GroupState& s = state(id);
+      if (s.sharded_gradients.valid() && s.stepped) backend_.wait_event(post_reduce_stream(), *s.stepped);
+      backend_.free(s.sharded_gradients);
+      s.sharded_gradients = {};
     });
 }
 
@@ -46,7 +51,7 @@ void FullyShard::pre_forward(UnitId unit) {
     });
     return;
   }
-  if (unit == kRootUnit) {  // _root_pre_forward
+  if (unit == kRootUnit && settings_.optimizer_overlap == OptimizerOverlap::none) {  // _root_pre_forward
     if (post_optimizer_event_) {
       wait_gather_streams(*post_optimizer_event_);
       post_optimizer_event_.reset();
@@ -107,6 +112,7 @@ void FullyShard::backward_final() {
   }
   post_forward_order_.clear();
   free_last_reduce_inputs();
+  free_resharded_blocks(0);
   in_backward_ = false;
 }
 

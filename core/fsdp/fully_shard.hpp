@@ -36,12 +36,18 @@ class FullyShard {
   void outputs_cast();
   void pre_backward(UnitId unit);
   void post_backward(UnitId unit);
-  void backward_final();     ///< _root_post_backward_final_callback of a last backward
+  void backward_final();  ///< _root_post_backward_final_callback of a last backward
+  /// Settings::optimizer_overlap forward: steps every group, in the order of the units.
+  void step_optimizers();
   void optimizer_stepped();  ///< records the post-optimizer event where the settings ask for one
 
   // What lies where now, for the kernels of the user's program and of the optimizer.
-  /// By parameter of the group; invalid while it is sharded.
-  [[nodiscard]] const std::vector<BufferRef>& unsharded(ParamGroupId group) const;
+  struct Unsharded {
+    BufferRef buffer;  ///< invalid while the parameter is sharded
+    Bytes offset = 0;  ///< in it
+  };
+  /// The parameter `index` of the group.
+  [[nodiscard]] Unsharded unsharded(ParamGroupId group, std::size_t index) const;
   /// The flat block behind every sharded .grad of the group; invalid after zero_grad.
   [[nodiscard]] BufferRef sharded_gradients(ParamGroupId group) const;
   /// The group's parameters, by index, whose gradients that block holds one behind the other, each padded.
@@ -57,8 +63,9 @@ class FullyShard {
     EventId event;                ///< recorded on the all-gather stream, or at launch when async
     std::optional<EventId> work;  ///< async: end of the collective on the process group's stream
     bool async = false;
-    bool small = false;    ///< over the post-forward group, from the parts kept after forward
-    bool trivial = false;  ///< shard group of one rank: no collective, no block
+    bool small = false;       ///< over the post-forward group, from the parts kept after forward
+    bool trivial = false;     ///< shard group of one rank: no collective, no block
+    bool contiguous = false;  ///< the block is the unsharded parameters (AllGatherLayout::parameter_contiguous)
     StreamRole stream = StreamRole::copy_in;
 
     [[nodiscard]] CommunicatorRole over() const {
@@ -71,14 +78,19 @@ class FullyShard {
     Sharded sharded = Sharded::sharded;
     std::optional<Gather> pending;
     std::vector<std::size_t> post_forward_indices;
-    std::vector<BufferRef> unsharded;  ///< by parameter, while unsharded
-    std::vector<BufferRef> parts;      ///< by parameter, while sharded_post_forward
+    std::vector<BufferRef> unsharded;                ///< by parameter, while unsharded
+    BufferRef contiguous;                            ///< in their place, parameter-contiguous
+    StreamRole contiguous_of = StreamRole::compute;  ///< whose memory that is
+    std::vector<BufferRef> parts;                    ///< by parameter, while sharded_post_forward
     std::optional<EventId> reshard_event;
     std::vector<BufferRef> accumulated;  ///< by parameter, gradients in the reduce dtype
     BufferRef sharded_gradients;         ///< the flat block behind every .grad
     std::vector<std::size_t> reduced;    ///< parameters of the last reduce
     std::optional<EventId> post_reduce_event;
-    BufferRef all_reduce_input;  ///< kept until finalize when HSDP casts back
+    BufferRef all_reduce_input;            ///< kept until finalize when HSDP casts back
+    std::optional<EventId> reduced_event;  ///< optimizer_overlap: the sharded gradients are whole
+    std::optional<EventId> stepped;        ///< … the group's parameters are the next step's
+    bool step_awaited = false;             ///< by an all-gather of the group, behind which all others come
     std::optional<EventId> all_reduce_event;
   };
   /// One FSDPState.
@@ -93,7 +105,17 @@ class FullyShard {
     EventId copied_out;
   };
   struct ReduceSlot {
-    BufferRef input;
+    std::vector<BufferRef> input;  ///< the buffer, or the gradients themselves
+    EventId event;
+  };
+  /// A parameter-contiguous block that was resharded, and when its last kernel is through.
+  struct ReshardedSlot {
+    BufferRef block;
+    EventId event;
+  };
+  /// optimizer_overlap backward: sharded gradients that the optimizer reads, and when it has.
+  struct SteppedSlot {
+    BufferRef gradients;
     EventId event;
   };
   /// Gradients that autograd left in this microbatch, by parameter of a group.
@@ -116,6 +138,10 @@ class FullyShard {
   void keep_rendezvous_arrays(ParamGroupId id, StreamRole stream);
   void wait_for_unshard(ParamGroupId id);
   void copy_out(ParamGroupId id, const Gather& gather);
+  void use_in_place(ParamGroupId id, const Gather& gather);
+  void reshard_contiguous(GroupState& s);
+  /// Frees the oldest resharded blocks until `most` are left.
+  void free_resharded_blocks(std::size_t most);
   [[nodiscard]] BufferRef copy_out_shards(ParamGroupId id);
   void wait_gather_streams(EventId event);
   void reshard(ParamGroupId id);
@@ -130,9 +156,12 @@ class FullyShard {
   void keep_unreduced(ParamGroupId id, const Fresh& fresh);
   void reduce(ParamGroupId id, const Fresh& fresh);
   [[nodiscard]] ChunkCat chunk_cat_of(ParamGroupId id, const Fresh& fresh) const;
+  Allocation copy_in_gradients(ParamGroupId id, ChunkCat& cat, const std::vector<Bytes>& chunks, Bytes bytes,
+                               MemoryKind kind);
   void free_gradient(ParamGroupId id, const ChunkCat::Input& input);
   /// Waits for and frees the oldest reduce-scatter inputs until fewer than `most` are in flight.
   void free_reduce_inputs(std::size_t most);
+  void free_reduce_input(const ReduceSlot& slot);
   /// FSDPState._root_post_backward_final_callback: those that are left.
   void free_last_reduce_inputs();
   void reduce_collectives(ParamGroupId id, const ChunkCat& sent, BufferRef output, Bytes input_bytes,
@@ -141,6 +170,14 @@ class FullyShard {
   void finalize(ParamGroupId id);
   void finalize_waits(GroupState& s);
   void note_post_reduce(GroupState& s, StreamRole stream);
+  void step_optimizer(ParamGroupId id);
+  void step_behind_reduce(ParamGroupId id);
+  /// Frees the oldest gradients that the optimizer has read until `most` are left.
+  void free_stepped_gradients(std::size_t most);
+  /// The stream on which a group's gradients are whole: behind HSDP's all-reduce, else behind the reduce-scatter.
+  [[nodiscard]] StreamRole post_reduce_stream() const {
+    return settings_.replicate > 1 ? StreamRole::all_reduce : StreamRole::reduce_scatter;
+  }
 
   [[nodiscard]] bool record_stream_gathers() const { return settings_.release == Release::record_stream; }
   [[nodiscard]] Pass pass_of(UnitId unit) const {
@@ -170,7 +207,9 @@ class FullyShard {
   std::vector<UnitState> states_;
   std::vector<ParamGroupId> post_forward_order_;
   std::optional<GatherSlot> gather_slot_;
-  std::deque<ReduceSlot> reduce_slots_;  ///< the oldest first
+  std::deque<ReduceSlot> reduce_slots_;        ///< the oldest first
+  std::deque<SteppedSlot> stepped_slots_;      ///< likewise
+  std::deque<ReshardedSlot> resharded_slots_;  ///< likewise
   /// The last post-reduce event of each stream, by its first use in this backward.
   std::vector<std::pair<StreamRole, EventId>> last_post_reduce_;
   std::optional<EventId> post_optimizer_event_;

@@ -84,8 +84,12 @@ void FullyShard::free_reduce_inputs(std::size_t most) {
     const ReduceSlot oldest = reduce_slots_.front();
     reduce_slots_.pop_front();
     backend_.wait_event(StreamRole::compute, oldest.event);
-    backend_.free(oldest.input);
+    free_reduce_input(oldest);
   }
+}
+
+void FullyShard::free_reduce_input(const ReduceSlot& slot) {
+  for (auto input = slot.input.rbegin(); input != slot.input.rend(); ++input) backend_.free(*input);
 }
 
 /// The end of backward: the compute stream waits for every input before any is freed. Python's list.clear() frees from
@@ -93,9 +97,22 @@ void FullyShard::free_reduce_inputs(std::size_t most) {
 void FullyShard::free_last_reduce_inputs() {
   if (reduce_slots_.empty()) return;
   for (const ReduceSlot& slot : reduce_slots_) backend_.wait_event(StreamRole::compute, slot.event);
-  for (std::size_t i = reduce_slots_.size() - 1; i-- > 0;) backend_.free(reduce_slots_[i].input);
-  backend_.free(reduce_slots_.back().input);
+  for (std::size_t i = reduce_slots_.size() - 1; i-- > 0;) free_reduce_input(reduce_slots_[i]);
+  free_reduce_input(reduce_slots_.back());
   reduce_slots_.clear();
+}
+
+/// foreach_reduce_scatter_copy_in: the reduce-scatter's input buffer, filled.
+Allocation FullyShard::copy_in_gradients(ParamGroupId id, ChunkCat& cat, const std::vector<Bytes>& chunks, Bytes bytes,
+                                         MemoryKind kind) {
+  const Allocation input = backend_.allocate({Buffer::reduce_input, id, {}, bytes, StreamRole::compute, kind});
+  cat.output = input.buffer;
+  const Bytes metadata_bytes = chunk_cat_metadata_bytes(chunks);
+  const BufferRef metadata =
+      backend_.allocate({Buffer::chunk_cat_metadata, id, {}, metadata_bytes, StreamRole::compute}).buffer;
+  backend_.issue(cat, StreamRole::compute);
+  backend_.free(metadata);
+  return input;
 }
 
 void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
@@ -120,17 +137,19 @@ void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
   if (!rules_.frees_input_before_idle_group) free_reduce_inputs(1);
   if (s.post_reduce_event) backend_.wait_event(StreamRole::compute, *s.post_reduce_event);
   const MemoryKind kind = memory_of(settings_.reduce_scatter);
-  const Allocation input = backend_.allocate({Buffer::reduce_input, id, {}, input_bytes, StreamRole::compute, kind});
-  cat.output = input.buffer;
-  const Bytes metadata_bytes = chunk_cat_metadata_bytes(chunks);
-  const BufferRef metadata =
-      backend_.allocate({Buffer::chunk_cat_metadata, id, {}, metadata_bytes, StreamRole::compute}).buffer;
-  backend_.issue(cat, StreamRole::compute);
-  backend_.free(metadata);
-  // The loop variable of foreach_reduce keeps the last gradient until it returns (3.2 step 4); the loop is for more
-  // than one shard rank.
-  const std::size_t kept = rules_.frees_gradients_first || p.shard_ranks == 1 ? 0 : 1;
-  for (std::size_t k = cat.inputs.size() - kept; k-- > 0;) free_gradient(id, cat.inputs[k]);
+  Allocation input;
+  std::vector<BufferRef> read;  // by the reduce-scatter
+  std::size_t kept = 0;         // gradients that outlive their copy
+  if (p.reduces_gradients) {
+    for (const ChunkCat::Input& gradient : cat.inputs) read.push_back(gradient.gradient);
+  } else {
+    input = copy_in_gradients(id, cat, chunks, input_bytes, kind);
+    read.push_back(input.buffer);
+    // The loop variable of foreach_reduce keeps the last gradient until it returns (3.2 step 4); the loop is for more
+    // than one shard rank.
+    kept = rules_.frees_gradients_first || p.shard_ranks == 1 ? 0 : 1;
+    for (std::size_t k = cat.inputs.size() - kept; k-- > 0;) free_gradient(id, cat.inputs[k]);
+  }
   backend_.wait_event(StreamRole::reduce_scatter, backend_.record_event(StreamRole::compute));
   const Allocation output =
       backend_.allocate({Buffer::reduce_output, id, {}, output_bytes, StreamRole::reduce_scatter, kind});
@@ -139,7 +158,7 @@ void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
   s.reduced.clear();
   for (const ChunkCat::Input& taken : cat.inputs) s.reduced.push_back(taken.parameter);
   reduce_collectives(id, cat, output.buffer, input_bytes, output_bytes);
-  reduce_slots_.push_back({input.buffer, backend_.record_event(StreamRole::reduce_scatter)});
+  reduce_slots_.push_back({std::move(read), backend_.record_event(StreamRole::reduce_scatter)});
   if (settings_.reduce_scatter_release.value_or(Release::automatic) == Release::record_stream)
     backend_.record_stream(input.buffer, StreamRole::reduce_scatter);
   keep_sharded_gradients(id, output.buffer, output_bytes);
@@ -151,6 +170,45 @@ void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
     s.sharded_gradients = {};
   }
   backend_.end_section();
+  if (settings_.optimizer_overlap == OptimizerOverlap::backward) step_behind_reduce(id);
+}
+
+void FullyShard::free_stepped_gradients(std::size_t most) {
+  while (stepped_slots_.size() > most) {
+    const SteppedSlot oldest = stepped_slots_.front();
+    stepped_slots_.pop_front();
+    backend_.wait_event(post_reduce_stream(), oldest.event);  // the block's own stream, which reuses it
+    backend_.free(oldest.gradients);
+  }
+}
+
+/// On the optimizer's stream, when the group's gradients are whole.
+void FullyShard::step_optimizer(ParamGroupId id) {
+  GroupState& s = state(id);
+  backend_.wait_event(StreamRole::optimizer, *s.reduced_event);
+  backend_.begin_section(Section::optimizer, id, Pass::backward);
+  backend_.issue(StepOptimizer{id, s.sharded_gradients}, StreamRole::optimizer);
+  backend_.end_section();
+  s.reduced_event.reset();
+  s.stepped = backend_.record_event(StreamRole::optimizer);
+  s.step_awaited = false;
+}
+
+/// The gradients' memory comes back two groups later: the reduce-scatters between do not wait for the optimizer.
+void FullyShard::step_behind_reduce(ParamGroupId id) {
+  constexpr std::size_t kInFlight = 2;
+  GroupState& s = state(id);
+  free_stepped_gradients(kInFlight - 1);
+  step_optimizer(id);
+  stepped_slots_.push_back({s.sharded_gradients, *s.stepped});
+  s.sharded_gradients = {};
+}
+
+void FullyShard::step_optimizers() {
+  for (std::uint32_t i = 0; i < states_.size(); ++i)
+    each_group(UnitId{i}, [&](ParamGroupId id) {
+      if (state(id).reduced_event) step_optimizer(id);
+    });
 }
 
 void FullyShard::reduce_collectives(ParamGroupId id, const ChunkCat& sent, BufferRef output, Bytes input_bytes,
@@ -162,7 +220,9 @@ void FullyShard::reduce_collectives(ParamGroupId id, const ChunkCat& sent, Buffe
     work.dtype = sent.sent;
     if (sent.sent != p.reduce) work.output_dtype = p.reduce;
     if (sent.scale != 1) work.reduction = Reduction::sum;
-    backend_.issue(ReduceScatter{id, sent.output, output, work}, StreamRole::reduce_scatter);
+    ReduceScatter scatter{id, sent.output, output, work, {}};
+    if (p.reduces_gradients) scatter.gradients = sent.inputs;
+    backend_.issue(scatter, StreamRole::reduce_scatter);
   } else {
     // foreach_reduce copies the quotient where there is a factor; NCCL's reductions divide by themselves.
     BufferRef divided;
@@ -184,7 +244,7 @@ void FullyShard::keep_sharded_gradients(ParamGroupId id, BufferRef output, Bytes
   GroupState& s = state(id);
   const ParamGroupPlan& p = plan(id);
   const bool hybrid = settings_.replicate > 1;
-  const StreamRole post = hybrid ? StreamRole::all_reduce : StreamRole::reduce_scatter;
+  const StreamRole post = post_reduce_stream();
   const std::uint64_t numel = output_bytes / itemsize(p.reduce);
   BufferRef gradients = output;
   if (p.casts_back) {
@@ -202,7 +262,10 @@ void FullyShard::keep_sharded_gradients(ParamGroupId id, BufferRef output, Bytes
   } else {
     s.sharded_gradients = gradients;
   }
-  note_post_reduce(s, post);
+  if (settings_.optimizer_overlap == OptimizerOverlap::none)
+    note_post_reduce(s, post);
+  else
+    s.reduced_event = backend_.record_event(post);  // the optimizer waits for it, not the compute stream
 }
 
 void FullyShard::note_post_reduce(GroupState& s, StreamRole stream) {

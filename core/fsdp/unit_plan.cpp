@@ -93,6 +93,19 @@ Result<Reshard> reshard_of(const Settings& settings, const Unit& unit, Place pla
   return reshard;
 }
 
+/// Begins each parameter where a block of its own would begin at the least, so that kernels find it aligned alike. As
+/// PyTorch main's _can_use_param_contiguous_output, a group of several compute dtypes stays rank-major.
+void place_parameters(ParamGroupPlan& plan) {
+  constexpr Bytes kAlignment = 256;
+  Bytes end = 0;
+  for (ParameterPlan& p : plan.parameters) {
+    if (p.compute != plan.compute) return;
+    p.offset = (end + kAlignment - 1) / kAlignment * kAlignment;
+    end = p.offset + p.cast_shard * plan.shard_ranks;
+  }
+  plan.contiguous = end;
+}
+
 ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> parameters, ParameterId first,
                           const Reshard& reshard, std::uint32_t sm_count) {
   const ShardGroup group = shard_dimension(settings);
@@ -124,6 +137,14 @@ ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> p
     plan.cast_output_itemsize = itemsize(d.original);
   }
   plan.gather = plan.flat_cast * plan.shard_ranks;
+  if (settings.all_gather_layout == AllGatherLayout::parameter_contiguous && plan.shard_ranks > 1)
+    place_parameters(plan);
+  // Sums are of one dtype, and what is read is in the dtype that autograd wrote.
+  plan.reduces_gradients =
+      settings.reduce_scatter_input == ReduceScatterInput::gradients && plan.shard_ranks > 1 &&
+      std::all_of(plan.parameters.begin(), plan.parameters.end(), [&](const ParameterPlan& p) {
+        return p.compute == plan.compute && p.sent_chunk == p.cast_shard && plan.sent == plan.compute;
+      });
   plan.split_metadata = split_metadata_bytes(chunks, plan.shard_ranks, sm_count);
   if (reshard.kind == Reshard::Kind::group)
     plan.small_split_metadata = split_metadata_bytes(clones, reshard.group_size, sm_count);

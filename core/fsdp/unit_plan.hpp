@@ -27,6 +27,7 @@ struct ParameterPlan {
   Bytes reduce_chunk = 0;  ///< padded shard in the reduce dtype: one rank's part of the reduce
   Bytes sent_chunk = 0;    ///< the same in UnitPlan::sent
   Bytes clone = 0;         ///< int reshard: this rank's part kept after forward
+  Bytes offset = 0;        ///< parameter-contiguous: where it begins in the group's block
 };
 
 /// One FSDPParamGroup: parameters that are gathered and reduced together.
@@ -38,8 +39,12 @@ struct ParamGroupPlan {
   bool divides = false;           ///< set_gradient_divide_factor: of experts (torchtitan, distributed/fsdp.py)
   std::uint32_t shard_ranks = 1;  ///< of the mesh's shard dimension, or of the part that experts are sharded over
   Bytes gather = 0;               ///< all-gather block over the shard group
-  Bytes flat_cast = 0;            ///< flat cast buffer over the shard group
-  Bytes small_flat = 0;           ///< flat buffer of the small group's gather
+  /// AllGatherLayout::parameter_contiguous: bytes of the block that the parameters view, each from `offset` on; 0: the
+  /// group is gathered rank-major.
+  Bytes contiguous = 0;
+  bool reduces_gradients = false;  ///< ReduceScatterInput::gradients
+  Bytes flat_cast = 0;             ///< flat cast buffer over the shard group
+  Bytes small_flat = 0;            ///< flat buffer of the small group's gather
   Bytes split_metadata = 0;
   Bytes small_split_metadata = 0;
   Bytes cast_output_itemsize = 4;  ///< of the original dtype

@@ -72,8 +72,8 @@ enum class KernelOp : std::uint8_t {
   add_rms_norm,           ///< sum, y, rstd; x, residual, weight.  sum = x + residual, y = rms_norm(sum)
   add_rms_norm_backward,  ///< dsum; dy, d_residual_sum, sum, rstd, weight.  rms_norm_backward(dy) + d_residual_sum
   // FSDP2's sections (one kernel for all parameters of a unit).
-  copy_in,    ///< flat; shards…  casts each shard into its place, one behind the other; integers: elements of the
-              ///< padded place of each; the padding is zero
+  copy_in,  ///< flat; shards…  casts each shard into its place; integers: elements of the padded place of each, then,
+            ///< where they do not lie one behind the other, where each begins; the padding is zero
   copy_out,   ///< parameters…; gathered.  integers {ranks, padded elements of each}; rows past a parameter's end drop
   chunk_cat,  ///< flat; gradients…  integers {ranks, padded elements a rank of each}; casts; padding is zero;
               ///< alpha: factor (gradient division)

@@ -6,6 +6,14 @@
 
 namespace foreshard {
 
+/// The first setting, by its key, that only foreshard's own program has (Lowering::foreshard); null: none.
+[[nodiscard]] inline const char* of_own_program(const Settings& settings) {
+  if (settings.optimizer_overlap != OptimizerOverlap::none) return "optimizer_overlap";
+  if (settings.all_gather_layout != AllGatherLayout::rank_major) return "all_gather_layout";
+  if (settings.reduce_scatter_input != ReduceScatterInput::chunk_cat) return "reduce_scatter_input";
+  return nullptr;
+}
+
 /// `settings` with the transports whose algorithms a program of this lowering runs where that changes the step itself:
 /// foreshard's pull_reduce, in place of PyTorch's low-contention reduce-scatter, sends gradients in their own dtype
 /// (ParamGroupPlan::sent). What NCCL does in place of what it is asked for stays a matter of each call

@@ -30,6 +30,17 @@ enum class GatherAlloc : std::uint8_t {
   compute = 1,  ///< the compute stream, while the collective still runs on its own
 };
 
+/// Where an all-gather's bytes arrive (the contract of PyTorch main's AllGatherLayout; the second is foreshard's).
+enum class AllGatherLayout : std::uint8_t {
+  rank_major = 0,            ///< rank by rank, and a copy-out from there (DefaultAllGatherLayout)
+  parameter_contiguous = 1,  ///< one buffer that all parameters of a group view: every part at its place, no copy-out
+};
+/// What a reduce-scatter reads.
+enum class ReduceScatterInput : std::uint8_t {
+  chunk_cat = 0,  ///< a buffer that fsdp::chunk_cat fills rank by rank (foreach_reduce_scatter_copy_in)
+  gradients = 1,  ///< the gradients where autograd wrote them, in symmetric memory; foreshard's
+};
+
 /// Non-reentrant activation checkpointing. The selective kinds follow torchtitan (torchtitan/models/…/parallelize.py,
 /// apply_ac): they are known for generated models alone.
 enum class Checkpoint : std::uint8_t {
@@ -42,6 +53,14 @@ enum class Checkpoint : std::uint8_t {
 /// alone; docs/models.md). Memory and the autograd graph follow.
 enum class Kernels : std::uint8_t { eager = 0, fused = 1 };
 enum class Optimizer : std::uint8_t { adam = 0, adam_fused = 1, adam_single = 2, sgd = 3 };
+
+/// What the optimizer's kernels run beside. Where they have a stream of their own, each unit's all-gather waits for
+/// that unit's step, and the compute stream for none.
+enum class OptimizerOverlap : std::uint8_t {
+  none = 0,      ///< on the compute stream, of all parameters at once (PyTorch)
+  backward = 1,  ///< each unit behind its own reduce-scatter; its gradients are freed at once
+  forward = 2,   ///< behind backward, unit by unit as the next forward needs them
+};
 
 /// `reshard_after_forward` of fully_shard.
 struct Reshard {
@@ -103,6 +122,8 @@ struct Settings {
   bool root_reshard_explicit = true;  ///< reshard_after_forward was passed for the root (2.8+: then it is honoured)
   Transport all_gather = Transport::nccl;
   Transport reduce_scatter = Transport::nccl;
+  AllGatherLayout all_gather_layout = AllGatherLayout::rank_major;
+  ReduceScatterInput reduce_scatter_input = ReduceScatterInput::chunk_cat;
   /// FSDPModule.set_separate_reduce_scatter_group(True) (PyTorch 2.13): reduce-scatters have a communicator of their
   /// own and no longer queue behind all-gathers.
   bool separate_reduce_scatter_group = false;
@@ -123,6 +144,7 @@ struct Settings {
   Kernels kernels = Kernels::eager;
   bool offload = false;  ///< CPUOffloadPolicy(pin_memory=True)
   Optimizer optimizer = Optimizer::adam;
+  OptimizerOverlap optimizer_overlap = OptimizerOverlap::none;
   std::optional<CudaGraph> cuda_graph;  ///< none: every step is issued eagerly
 
   // The allocator and the version.

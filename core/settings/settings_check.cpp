@@ -98,6 +98,60 @@ Result<void> check_cuda_graph(const Settings& settings) {
   return {};
 }
 
+/// What foreshard's collectives without a copy ask for.
+Result<void> check_copies_left_out(const Settings& settings) {
+  const bool contiguous = settings.all_gather_layout == AllGatherLayout::parameter_contiguous;
+  const bool direct = settings.reduce_scatter_input == ReduceScatterInput::gradients;
+  if (!contiguous && !direct) return {};
+  const char* key = contiguous ? "all_gather_layout parameter-contiguous" : "reduce_scatter_input gradients";
+  if (contiguous && settings.all_gather != Transport::low_contention)
+    return contradiction(fmt::format("{} with all_gather {}: only foreshard's own all-gather places each part", key,
+                                     name(settings.all_gather)),
+                         "take --all-gather low-contention");
+  if (direct && !outside_nccl(settings.reduce_scatter))
+    return contradiction(fmt::format("reduce_scatter_input gradients with reduce_scatter {}: NCCL reads one buffer",
+                                     name(settings.reduce_scatter)),
+                         "take --reduce-scatter low-contention");
+  if (settings.gpus % settings.shard_ranks() != 0 || settings.shard_ranks() > kMaxLowContentionRanks)
+    return contradiction(fmt::format("{} over {} shard ranks", key, settings.shard_ranks()),
+                         fmt::format("it serves shard groups within a node, of up to {} ranks: replicate over the "
+                                     "nodes (--replicate)",
+                                     kMaxLowContentionRanks));
+  if (direct && settings.accumulate > 1)
+    return contradiction("reduce_scatter_input gradients with accumulate is not built",
+                         "sums of microbatches are in buffers of their own: leave it at chunk-cat");
+  if (settings.offload || settings.cuda_graph)
+    return contradiction(fmt::format("{} with {} is not built", key, settings.offload ? "offload" : "cuda_graph"),
+                         "leave one of the two out");
+  if (settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream)
+    return contradiction(fmt::format("{} with release record-stream is not built", key), "leave release out");
+  const bool keeps_part = settings.reshard_after_forward.kind == Reshard::Kind::group ||
+                          std::any_of(settings.reshard_of_unit.begin(), settings.reshard_of_unit.end(),
+                                      [](const auto& unit) { return unit.second.kind == Reshard::Kind::group; });
+  if (contiguous && keeps_part)
+    return contradiction("all_gather_layout parameter-contiguous with a number as reshard_after_forward",
+                         "parameters that a smaller group keeps are gathered rank-major: use true or false");
+  return {};
+}
+
+Result<void> check_optimizer_overlap(const Settings& settings) {
+  if (settings.optimizer_overlap == OptimizerOverlap::none) return {};
+  const std::string key = fmt::format("optimizer_overlap {}", name(settings.optimizer_overlap));
+  if (settings.optimizer_overlap == OptimizerOverlap::backward && settings.accumulate > 1 &&
+      settings.accumulate_with_sync)
+    return contradiction(key + " with accumulate_with_sync would step after every microbatch",
+                         "leave out --accumulate-with-sync: gradients are reduced in the last microbatch then");
+  if (settings.offload)
+    return contradiction(key + " with offload is not built", "offloaded shards are stepped by the CPU");
+  if (settings.cuda_graph)
+    return contradiction(key + " with cuda_graph is not built",
+                         "a capture cannot wait for the eager optimizer's events");
+  if (settings.post_optimizer_event)
+    return contradiction(key + " and post_optimizer_event exclude each other",
+                         "each unit's all-gather waits for that unit's step already");
+  return {};
+}
+
 }  // namespace
 
 Result<void> check(const Settings& settings) {
@@ -129,6 +183,8 @@ Result<void> check(const Settings& settings) {
   Settings scratch;
   if (auto ok = set_setting(scratch, "pytorch", settings.pytorch); !ok) return ok;
   if (auto ok = check_cuda_graph(settings); !ok) return ok;
+  if (auto ok = check_optimizer_overlap(settings); !ok) return ok;
+  if (auto ok = check_copies_left_out(settings); !ok) return ok;
   return check_reduce_inputs(settings);
 }
 

@@ -20,6 +20,18 @@ struct EnumNames<GatherAlloc> {
 static_assert(names_end_with(GatherAlloc::compute));
 
 template <>
+struct EnumNames<AllGatherLayout> {
+  static constexpr std::array<std::string_view, 2> kNames{"rank-major", "parameter-contiguous"};
+};
+static_assert(names_end_with(AllGatherLayout::parameter_contiguous));
+
+template <>
+struct EnumNames<ReduceScatterInput> {
+  static constexpr std::array<std::string_view, 2> kNames{"chunk-cat", "gradients"};
+};
+static_assert(names_end_with(ReduceScatterInput::gradients));
+
+template <>
 struct EnumNames<Checkpoint> {
   static constexpr std::array<std::string_view, 4> kNames{"none", "blocks", "selective-op", "selective-layer"};
 };
@@ -30,6 +42,12 @@ struct EnumNames<Kernels> {
   static constexpr std::array<std::string_view, 2> kNames{"eager", "fused"};
 };
 static_assert(names_end_with(Kernels::fused));
+
+template <>
+struct EnumNames<OptimizerOverlap> {
+  static constexpr std::array<std::string_view, 3> kNames{"none", "backward", "forward"};
+};
+static_assert(names_end_with(OptimizerOverlap::forward));
 
 template <>
 struct EnumNames<Optimizer> {

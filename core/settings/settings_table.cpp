@@ -433,6 +433,16 @@ constexpr std::array kRows{
          "kernel, which its run takes for either",
          Form::word, EnumNames<Transport>::kNames},
         FORESHARD_MEMBER(word, reduce_scatter)},
+    Row{{"all_gather_layout", "rank-major|parameter-contiguous",
+         "where gathered bytes arrive; parameter-contiguous: in the unsharded parameters themselves, without a "
+         "copy-out; with --lowering foreshard, and in `foreshard run`",
+         Form::word, EnumNames<AllGatherLayout>::kNames},
+        FORESHARD_MEMBER(word, all_gather_layout)},
+    Row{{"reduce_scatter_input", "chunk-cat|gradients",
+         "what reduce-scatters read; gradients: them where autograd wrote them, without a copy; with --lowering "
+         "foreshard, and in `foreshard run`",
+         Form::word, EnumNames<ReduceScatterInput>::kNames},
+        FORESHARD_MEMBER(word, reduce_scatter_input)},
     Row{{"separate_reduce_scatter_group", "true|false",
          "set_separate_reduce_scatter_group(True), PyTorch 2.13: reduce-scatters do not queue behind all-gathers",
          Form::flag, kBooleans},
@@ -469,6 +479,12 @@ constexpr std::array kRows{
     Row{{"optimizer", "adam|adam-fused|adam-single|sgd", "torch.optim.Adam (foreach, fused, for-loop) or SGD",
          Form::word, EnumNames<Optimizer>::kNames},
         FORESHARD_MEMBER(word, optimizer)},
+    Row{{"optimizer_overlap", "none|backward|forward",
+         "what the optimizer's kernels run beside, on a stream of their own: backward (each unit behind its own "
+         "reduce-scatter), forward (unit by unit as the next forward needs them); with --lowering foreshard, and in "
+         "`foreshard run`",
+         Form::word, EnumNames<OptimizerOverlap>::kNames},
+        FORESHARD_MEMBER(word, optimizer_overlap)},
     Row{{"cuda_graph", "none|N|E+N",
          "forward and backward in one CUDA graph, captured after N warm-up steps on its stream, and E eager ones "
          "before",

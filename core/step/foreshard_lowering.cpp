@@ -25,9 +25,7 @@ ForeshardLowering::ForeshardLowering(const LoweringContext& context)
       parameters_(context.parameters.size()),
       player_(context.workload, context.settings, context.emitter, context.recorder),
       collectives_(context),
-      kernels_(context, parameters_),
-      optimizer_blocks_(context.workload, context.settings, context.parameters, context.mesh.shard(), context.memory),
-      optimizer_(context.settings.optimizer, context.request.learning_rate, context.parameters, parameters_) {}
+      kernels_(context, parameters_) {}
 
 void ForeshardLowering::begin_program(std::int32_t step, const Program& program) {
   if (step == 0) setup_tensors_ = tensors_;
@@ -99,7 +97,8 @@ Address ForeshardLowering::address_of(const Operand& operand) const {
     case Operand::Kind::parameter: {
       const ParameterEntry& entry = context_.parameters[ParameterId{operand.id}];
       const ParameterId first = context_.plans[entry.group.unit.value].groups[entry.group.index].parameters.front().id;
-      return context_.memory.address(context_.fsdp.unsharded(entry.group)[operand.id - first.value]);
+      const FullyShard::Unsharded parameter = context_.fsdp.unsharded(entry.group, operand.id - first.value);
+      return parameter.buffer.valid() ? context_.memory.address(parameter.buffer) + parameter.offset : 0;
     }
     case Operand::Kind::gradient:
       return context_.memory.gradient_address(ParameterId{operand.id});
@@ -131,8 +130,25 @@ void ForeshardLowering::compute_whole(KernelOp op, double alpha, std::vector<std
   context_.emitter.compute(on, priced_as({}), {&c, {address}}, {});
 }
 
+/// A recorded step has one section of the optimizer, and so has a model's: what each launch costs the host is there.
+void ForeshardLowering::begin_section(Section section, ParamGroupId group, Pass pass) {
+  if (section == Section::optimizer)
+    player_.begin(section, {kRootUnit, 0}, Pass::forward);
+  else
+    player_.begin(section, group, pass);
+}
+
 void ForeshardLowering::issue(const FsdpOp& op, StreamRole stream) {
   const StreamId on = context_.streams[stream];
+  if (const auto* step = std::get_if<StepOptimizer>(&op)) {
+    std::vector<ShardedGradient> gradients;
+    add_sharded_gradients(step->group, gradients);
+    const bool hidden = context_.settings.optimizer_overlap == OptimizerOverlap::backward;  // from optimizer_begin
+    if (hidden && context_.request.observer != nullptr) context_.request.observer->gradients(step_, gradients);
+    spend_optimizer(gradients.size());
+    step_optimizer(optimizer_part(step->group), std::move(gradients));
+    return;
+  }
   SectionItem item;
   for (const SectionRole role : roles_of(op)) item = player_.spend(role);
   if (is_collective(op)) {
@@ -145,26 +161,41 @@ void ForeshardLowering::issue(const FsdpOp& op, StreamRole stream) {
 
 std::vector<ShardedGradient> ForeshardLowering::sharded_gradients() const {
   std::vector<ShardedGradient> out;
-  const ShardGroup shard = context_.mesh.shard();
   for (const UnitPlan& unit : context_.plans)
-    for (std::uint32_t g = 0; g < unit.groups.size(); ++g) {
-      const ParamGroupId group{unit.id, g};
-      const BufferRef block = context_.fsdp.sharded_gradients(group);
-      if (!block.valid()) continue;
-      Address address = context_.memory.address(block);
-      for (const std::size_t index : context_.fsdp.reduced(group)) {
-        const ParameterId id = unit.groups[g].parameters[index].id;
-        const Parameter& p = *context_.parameters[id].parameter;
-        const std::uint64_t padded = padded_shard_numel(p, shard);
-        out.push_back({id, p.dtype, padded * shard.of(p).rank, local_shard_numel(p, shard), address,
-                       parameters_[id.value].shard});
-        address += padded * itemsize(p.dtype);
-      }
-    }
+    for (std::uint32_t g = 0; g < unit.groups.size(); ++g) add_sharded_gradients({unit.id, g}, out);
   return out;
 }
 
-void ForeshardLowering::set_optimizer_memory(const OptimizerEvent& event, BlockHandle block) {
+void ForeshardLowering::add_sharded_gradients(ParamGroupId group, std::vector<ShardedGradient>& out) const {
+  const BufferRef block = context_.fsdp.sharded_gradients(group);
+  if (!block.valid()) return;
+  const ShardGroup shard = context_.mesh.shard();
+  Address address = context_.memory.address(block);
+  for (const std::size_t index : context_.fsdp.reduced(group)) {
+    const ParameterId id = context_.plans[group.unit.value].groups[group.index].parameters[index].id;
+    const Parameter& p = *context_.parameters[id].parameter;
+    const std::uint64_t padded = padded_shard_numel(p, shard);
+    out.push_back(
+        {id, p.dtype, padded * shard.of(p).rank, local_shard_numel(p, shard), address, parameters_[id.value].shard});
+    address += padded * itemsize(p.dtype);
+  }
+}
+
+ForeshardLowering::OptimizerPart& ForeshardLowering::optimizer_part(std::optional<ParamGroupId> group) {
+  const ParamGroupId key = group.value_or(ParamGroupId{kRootUnit, 0});
+  if (const auto made = optimizer_parts_.find({key.unit, key.index}); made != optimizer_parts_.end())
+    return made->second;
+  const Settings& settings = context_.settings;
+  const StreamId on = group ? context_.streams[StreamRole::optimizer] : kComputeStream;
+  OptimizerPart part{
+      {context_.workload, settings, context_.parameters, context_.mesh.shard(), context_.memory, group, on},
+      {settings.optimizer, context_.request.learning_rate, context_.parameters, parameters_},
+      on};
+  return optimizer_parts_.emplace(std::pair{key.unit, key.index}, std::move(part)).first->second;
+}
+
+void ForeshardLowering::set_optimizer_memory(const OptimizerPart& part, const OptimizerEvent& event,
+                                             BlockHandle block) {
   ParameterMemory& memory = parameters_[event.parameter.value];
   const Address address = context_.memory.address(block);
   if (event.slot == OptimizerSlot::exp_avg) memory.exp_avg = address;
@@ -173,34 +204,51 @@ void ForeshardLowering::set_optimizer_memory(const OptimizerEvent& event, BlockH
   if (event.slot == OptimizerSlot::denominator) memory.denominator = address;
   if (!event.is_state() || event.slot == OptimizerSlot::step) return;
   const DType dtype = context_.parameters[event.parameter].parameter->dtype;
-  compute_whole(KernelOp::fill, 0, {}, address, event.bytes / itemsize(dtype), dtype, kComputeStream);
+  compute_whole(KernelOp::fill, 0, {}, address, event.bytes / itemsize(dtype), dtype, part.on);
 }
 
-/// What works on a block is issued before the block is freed: short of memory, the allocator may then return it to the
-/// driver.
-void ForeshardLowering::optimizer_step(std::int32_t step) {
-  player_.begin(Section::optimizer, {kRootUnit, 0}, Pass::forward);
-  const std::size_t launches = optimizer_.begin(step + 1, sharded_gradients());
-  std::size_t issued = 0;
-  optimizer_blocks_.step(
-      step == 0, [&](const OptimizerEvent& event, BlockHandle block) { set_optimizer_memory(event, block); },
-      [&](const OptimizerEvent& event) { launch_optimizer(issued, optimizer_.until(event.parameter)); });
-  launch_optimizer(issued, launches);
+void ForeshardLowering::optimizer_step(std::int32_t) {
+  begin_section(Section::optimizer, {kRootUnit, 0}, Pass::forward);
+  const std::size_t launches = step_optimizer(optimizer_part({}), sharded_gradients());
   // A parameter without a gradient has no launch, but the host goes by it.
   for (std::size_t i = launches; i < player_.items().size(); ++i)
     context_.emitter.host_work(player_.items()[i].host_before);
   player_.end();
 }
 
-/// Issues the launches from `issued` up to `until`, each after the host time of its item.
-void ForeshardLowering::launch_optimizer(std::size_t& issued, std::size_t until) {
+/// What works on a block is issued before the block is freed: short of memory, the allocator may then return it to the
+/// driver.
+std::size_t ForeshardLowering::step_optimizer(OptimizerPart& part, std::vector<ShardedGradient> gradients) {
+  const std::size_t launches = part.launches.begin(step_ + 1, std::move(gradients));
+  std::size_t issued = 0;
+  part.blocks.step(
+      step_ == 0, [&](const OptimizerEvent& event, BlockHandle block) { set_optimizer_memory(part, event, block); },
+      [&](const OptimizerEvent& event) { launch_optimizer(part, issued, part.launches.until(event.parameter)); });
+  launch_optimizer(part, issued, launches);
+  return launches;
+}
+
+/// Of the host's time for a whole step, the share of so many parameters: what PyTorch's host does for each is most of
+/// it.
+void ForeshardLowering::spend_optimizer(std::size_t parameters) {
+  const auto trained = static_cast<double>(
+      std::count_if(context_.workload.parameters_order.begin(), context_.workload.parameters_order.end(),
+                    [this](ParameterId id) { return context_.parameters[id].parameter->requires_grad; }));
+  Nanoseconds whole;
+  for (const SectionItem& item : player_.items()) whole.count += item.host_before.count;
+  context_.emitter.host_work(whole.scaled(static_cast<double>(parameters) / std::max(1.0, trained)));
+}
+
+/// Issues the launches from `issued` up to `until`; of all parameters, each after the host time of its item.
+void ForeshardLowering::launch_optimizer(OptimizerPart& part, std::size_t& issued, std::size_t until) {
   for (; issued < until; ++issued) {
-    if (issued < player_.items().size()) context_.emitter.host_work(player_.items()[issued].host_before);
-    const OptimizerCall call = optimizer_.launch(issued);
+    if (part.on == kComputeStream && issued < player_.items().size())
+      context_.emitter.host_work(player_.items()[issued].host_before);
+    const OptimizerCall call = part.launches.launch(issued);
     SectionItem item;
     item.bytes = call.bytes;
     item.label = context_.workload.labels.find(call.pass->label);
-    context_.emitter.compute(kComputeStream, priced_as(item), call.bound, {});
+    context_.emitter.compute(part.on, priced_as(item), call.bound, {});
   }
 }
 

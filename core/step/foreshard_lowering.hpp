@@ -5,7 +5,9 @@
 // plan prices each kernel as the item it stands for.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/step/foreshard_optimizer.hpp"
@@ -26,7 +28,7 @@ class ForeshardLowering final : public StepLowering {
   void on_hook(Hook hook) override;
   void allocated(const Op& op, BlockHandle block, StreamId on) override;
   void kernel(const Op& op, StreamId on) override;
-  void begin_section(Section section, ParamGroupId group, Pass pass) override { player_.begin(section, group, pass); }
+  void begin_section(Section section, ParamGroupId group, Pass pass) override;
   void issue(const FsdpOp& op, StreamRole stream) override;
   void end_section() override { player_.end(); }
   void optimizer_step(std::int32_t step) override;
@@ -38,20 +40,30 @@ class ForeshardLowering final : public StepLowering {
                      std::uint64_t numel, DType dtype, StreamId on);
   [[nodiscard]] Address address_of(const Operand& operand) const;
   [[nodiscard]] std::vector<ShardedGradient> sharded_gradients() const;
+  void add_sharded_gradients(ParamGroupId group, std::vector<ShardedGradient>& out) const;
   void read_loss();
   /// Whether the loss is still there behind the passes of the running program.
   [[nodiscard]] bool loss_outlives_passes() const;
-  void launch_optimizer(std::size_t& issued, std::size_t until);
-  void set_optimizer_memory(const OptimizerEvent& event, BlockHandle block);
+  /// The optimizer of all parameters, or with Settings::optimizer_overlap of one group's.
+  struct OptimizerPart {
+    OptimizerBlocks blocks;
+    ForeshardOptimizer launches;
+    StreamId on = kComputeStream;
+  };
+  [[nodiscard]] OptimizerPart& optimizer_part(std::optional<ParamGroupId> group);
+  /// How many launches the step of these has.
+  std::size_t step_optimizer(OptimizerPart& part, std::vector<ShardedGradient> gradients);
+  void spend_optimizer(std::size_t parameters);
+  void launch_optimizer(OptimizerPart& part, std::size_t& issued, std::size_t until);
+  void set_optimizer_memory(const OptimizerPart& part, const OptimizerEvent& event, BlockHandle block);
 
   LoweringContext context_;
   ParameterMemories parameters_;
   SectionPlayer player_;
   FsdpCollectives collectives_;
   FsdpKernels kernels_;
-  OptimizerBlocks optimizer_blocks_;
-  ForeshardOptimizer optimizer_;
-  const Program* program_ = nullptr;  // the one that runs
+  std::map<std::pair<UnitId, std::uint32_t>, OptimizerPart> optimizer_parts_;  // made when first stepped
+  const Program* program_ = nullptr;                                           // the one that runs
   std::int32_t step_ = -1;
   std::uint32_t microbatches_ = 0;      // begun in this step
   bool loss_was_read_ = false;          // in this step

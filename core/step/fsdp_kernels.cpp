@@ -25,7 +25,8 @@ FsdpKernels::Bound FsdpKernels::copy(Address to, DType to_dtype, Address from, D
 FsdpKernels::Bound FsdpKernels::make(const CopyIn& op) {
   const ParamGroupPlan& group = plan(op.group);
   const bool shards = op.parts.empty();
-  auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, KernelOp::copy_in, {shards}});
+  auto [it, fresh] =
+      cached_.try_emplace(Key{op.group.unit, op.group.index, KernelOp::copy_in, {shards, op.contiguous}});
   Kernel& c = it->second;
   if (fresh) {
     c.op = KernelOp::copy_in;
@@ -37,10 +38,17 @@ FsdpKernels::Bound FsdpKernels::make(const CopyIn& op) {
       c.integers.push_back(static_cast<std::int64_t>(wide));
       elements += wide;
     }
+    if (op.contiguous) {  // where each shard begins in the whole block
+      elements = group.contiguous / itemsize(group.compute);
+      for (const ParameterPlan& p : group.parameters)
+        c.integers.push_back(static_cast<std::int64_t>((p.offset + mesh_.place(op.over, op.group) * p.cast_shard) /
+                                                       itemsize(group.compute)));
+    }
     c.operands.front() = flat(elements, group.compute);
   }
   const Bytes part = c.operands.front().numel() * itemsize(group.compute);
-  BoundKernel out{&c, {memory_.address(op.block) + mesh_.place(op.over, op.group) * part}};
+  const Bytes first = op.contiguous ? 0 : mesh_.place(op.over, op.group) * part;
+  BoundKernel out{&c, {memory_.address(op.block) + first}};
   for (std::size_t i = 0; i < group.parameters.size(); ++i)
     out.addresses.push_back(shards ? parameters_[group.parameters[i].id.value].shard : memory_.address(op.parts[i]));
   return {out};

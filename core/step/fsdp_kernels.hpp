@@ -47,6 +47,7 @@ class FsdpKernels {
   Bound make(const CastBack& op);
   Bound make(const AddReduced& op);
   Bound make(const OffloadGradients&) { return {}; }
+  Bound make(const StepOptimizer&) { return {}; }
 
   [[nodiscard]] const ParamGroupPlan& plan(ParamGroupId id) const { return plans_[id.unit.value].groups[id.index]; }
   [[nodiscard]] const Parameter& parameter(const ParameterPlan& plan) const { return *table_[plan.id].parameter; }

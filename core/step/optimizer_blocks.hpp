@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "core/optimizer/optimizer_state.hpp"
@@ -14,14 +15,15 @@ namespace foreshard {
 class OptimizerBlocks {
  public:
   /// `memory` must outlive this. Shards on the host, and an optimizer that was not recognised (it stays in the program
-  /// as recorded), have no blocks.
+  /// as recorded), have no blocks. `of`: the parameters of one group alone; `on`: the stream that the blocks are of.
   OptimizerBlocks(const Workload& workload, const Settings& settings, const ParameterTable& parameters,
-                  ShardGroup group, StepMemory& memory)
-      : optimizer_(settings.optimizer), memory_(memory) {
+                  ShardGroup group, StepMemory& memory, std::optional<ParamGroupId> of = std::nullopt,
+                  StreamId on = kComputeStream)
+      : optimizer_(settings.optimizer), memory_(memory), on_(on) {
     if (settings.offload || !workload.optimizer_known) return;
     for (const ParameterId id : workload.parameters_order) {
       const Parameter& p = *parameters[id].parameter;
-      if (!p.requires_grad) continue;
+      if (!p.requires_grad || (of && parameters[id].group != *of)) continue;
       parameters_.push_back({id, local_shard_numel(p, group) * itemsize(p.dtype)});
     }
   }
@@ -40,7 +42,7 @@ class OptimizerBlocks {
       }
       const MemoryCategory category =
           event.is_state() ? MemoryCategory::optimizer_state : MemoryCategory::optimizer_temporaries;
-      const BlockHandle block = memory_.allocate(event.bytes, category, event.parameter);
+      const BlockHandle block = memory_.allocate(event.bytes, category, event.parameter, on_);
       if (!event.is_state()) temporaries[key] = block;
       made(event, block);
     }
@@ -49,6 +51,7 @@ class OptimizerBlocks {
  private:
   Optimizer optimizer_;
   StepMemory& memory_;
+  StreamId on_;
   std::vector<OptimizerParameter> parameters_;  // in model.parameters() order
 };
 

@@ -35,6 +35,7 @@ struct RolesOf {
   Roles operator()(const CastBack&) const { return kCastBack; }
   Roles operator()(const AddReduced&) const { return {}; }
   Roles operator()(const OffloadGradients&) const { return kOffload; }
+  Roles operator()(const StepOptimizer&) const { return {}; }
 };
 
 }  // namespace

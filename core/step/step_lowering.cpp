@@ -5,9 +5,12 @@
 
 namespace foreshard {
 
+bool issues_own_program(const Workload& workload, const Settings& settings, Lowering asked) {
+  return asked == Lowering::foreshard && computes(workload) && !settings.offload;
+}
+
 std::unique_ptr<StepLowering> make_lowering(const LoweringContext& context) {
-  const bool operands_known = computes(context.workload) && !context.settings.offload;
-  if (context.request.lowering == Lowering::foreshard && operands_known)
+  if (issues_own_program(context.workload, context.settings, context.request.lowering))
     return std::make_unique<ForeshardLowering>(context);
   return std::make_unique<PytorchLowering>(context);
 }

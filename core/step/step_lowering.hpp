@@ -59,8 +59,11 @@ class StepLowering {
   [[nodiscard]] virtual std::uint64_t sections_missing() const = 0;
 };
 
-/// By StepRequest::lowering; foreshard's needs a workload that says what its kernels compute (computes()) and shards on
-/// the device, else PyTorch's ops stand in.
+/// Whether foreshard's own program runs: asked for, of a workload that says what its kernels compute (computes()), with
+/// shards on the device. Else PyTorch's ops stand in.
+[[nodiscard]] bool issues_own_program(const Workload& workload, const Settings& settings, Lowering asked);
+
+/// By issues_own_program() of the request's lowering.
 [[nodiscard]] std::unique_ptr<StepLowering> make_lowering(const LoweringContext& context);
 
 }  // namespace foreshard

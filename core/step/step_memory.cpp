@@ -27,7 +27,12 @@ StepMemory::StepMemory(const Workload& workload, const std::vector<UnitPlan>& pl
       memory_(memory),
       allocator_(config, memory_, returns_, &recorder_),
       programs_(workload, options.warm),
-      gradients_(parameters_of(workload)) {}
+      gradients_(parameters_of(workload)),
+      symmetric_gradients_(gradients_.size(), false) {
+  for (const UnitPlan& unit : plans)
+    for (const ParamGroupPlan& group : unit.groups)
+      for (const ParameterPlan& p : group.parameters) symmetric_gradients_[p.id.value] = group.reduces_gradients;
+}
 
 void StepMemory::adopt(SnapshotSegment segment, bool as_recorded) {
   std::vector<BlockHandle> handles;
@@ -138,7 +143,8 @@ BlockHandle StepMemory::allocate(const Op& op, const AllocationName& called, Byt
   what.op = called.op;
   what.module = called.module;
   what.step = step_;
-  return malloc(bytes, on, kDefaultPool, what);
+  const bool symmetric = op.gradient_of.valid() && symmetric_gradients_[op.gradient_of.value];
+  return malloc(bytes, on, symmetric ? pools_.pool_of(MemoryKind::symmetric, allocator_) : kDefaultPool, what);
 }
 
 void StepMemory::hold(const Op& op, BlockHandle block) {
@@ -165,12 +171,12 @@ void StepMemory::free(const Op& op) {
   free(block);
 }
 
-BlockHandle StepMemory::allocate(Bytes bytes, MemoryCategory category, ParameterId parameter) {
+BlockHandle StepMemory::allocate(Bytes bytes, MemoryCategory category, ParameterId parameter, StreamId on) {
   BlockRecord what;
   what.category = category;
   what.parameter = parameter;
   what.step = step_;
-  return malloc(bytes, kComputeStream, kDefaultPool, what);
+  return malloc(bytes, on, kDefaultPool, what);
 }
 
 }  // namespace foreshard

@@ -85,7 +85,8 @@ class StepMemory {
   [[nodiscard]] GraphPool graph_pool() const;
 
   // Blocks of the optimizer.
-  [[nodiscard]] BlockHandle allocate(Bytes bytes, MemoryCategory category, ParameterId parameter);
+  [[nodiscard]] BlockHandle allocate(Bytes bytes, MemoryCategory category, ParameterId parameter,
+                                     StreamId on = kComputeStream);
   void free(BlockHandle block);
   [[nodiscard]] Address address(BlockHandle block) const { return allocator_.address(block); }
 
@@ -124,6 +125,7 @@ class StepMemory {
   PoolsByKind pools_;
   std::vector<BufferEntry> buffers_;        // by BufferRef
   std::vector<Gradient> gradients_;         // by parameter: the user's gradient of this microbatch
+  std::vector<bool> symmetric_gradients_;   // by parameter: peers read them (ParamGroupPlan::reduces_gradients)
   std::map<Address, BlockHandle> adopted_;  // blocks older than the workload, by recorded address
 };
 

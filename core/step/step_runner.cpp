@@ -159,7 +159,8 @@ void StepRunner::run_hook(const Op& op) {
       fsdp_.backward_final();
       break;
     case Hook::optimizer_step:
-      lowering_->optimizer_step(step_);
+      if (settings_.optimizer_overlap == OptimizerOverlap::none) lowering_->optimizer_step(step_);
+      if (settings_.optimizer_overlap == OptimizerOverlap::forward) fsdp_.step_optimizers();
       fsdp_.optimizer_stepped();
       break;
     case Hook::forward_begin:
@@ -413,6 +414,10 @@ Result<StepOutcome> run_steps(const Workload& workload, const Settings& wanted, 
   if (workload.steps.empty()) return fail(ErrorKind::input, "the workload has no step");
   if (settings.cuda_graph && !device.can_launch_graphs())
     return fail(ErrorKind::usage, "this device launches no CUDA graphs", "cuda_graph", "take --cuda-graph none");
+  if (const char* own = of_own_program(settings);
+      own != nullptr && !issues_own_program(workload, settings, request.lowering))
+    return fail(ErrorKind::usage, fmt::format("{} is a choice of foreshard's own program", own), own,
+                "plan a model with --lowering foreshard: what PyTorch would do is not planned");
   StepRunner runner(workload, settings, *plans, *config, request, device, memory, run);
   return runner.run();
 }

@@ -27,10 +27,12 @@ StepStreams::StepStreams(const Workload& workload, const Settings& settings, con
                                                          {"all-gather", -1},
                                                          {"reduce-scatter", -1},
                                                          {"all-reduce", 0},
-                                                         {"process group", 0}}};
+                                                         {"process group", 0},
+                                                         {"optimizer", 0}}};
   streams_[0] = kComputeStream;
   recorder_.add_stream(kComputeStream, options[0]);
-  for (std::size_t i = 1; i < kStreamRoles; ++i) {
+  const std::size_t roles = settings_.optimizer_overlap != OptimizerOverlap::none ? kStreamRoles : kFsdpStreams;
+  for (std::size_t i = 1; i < roles; ++i) {
     streams_[i] = device_.create_stream(options[i]);
     recorder_.add_stream(streams_[i], options[i]);
   }

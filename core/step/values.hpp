@@ -1,7 +1,7 @@
 // What a running step lets the outside read: its loss and its gradients, while their memory still holds them.
 //
 // Who: gpu/ implements it by copies on the compute stream; tests by reading host memory. Called in host order; what it
-// puts on the compute stream runs before that memory is written again.
+// puts on the compute stream to read a loss runs before that memory is written again.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ class ValueObserver {
   virtual ~ValueObserver() = default;
   /// Once a step, after the last microbatch's forward; one float32.
   virtual void loss(std::int32_t step, Address address) = 0;
-  /// Once a step, before the optimizer.
+  /// Before the optimizer: once a step, or with OptimizerOverlap::backward once a parameter group. What makes the
+  /// gradients has been issued, not waited for, and not only on the compute stream.
   virtual void gradients(std::int32_t step, std::span<const ShardedGradient> gradients) = 0;
 };
 

@@ -157,6 +157,11 @@ Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream
   const TransportChoice chosen = choose_transport(work, facts(work));
   PathReport& report = account(work, chosen);
   if (outside_nccl(chosen.transport)) return issue_own(work, stream);
+  if (!work.tensors.empty())
+    return fail(ErrorKind::mismatch,
+                fmt::format("NCCL moves one buffer, not {} tensors, and our own collectives cannot run here: {}",
+                            work.tensors.size(), chosen.why),
+                {}, "leave out --all-gather-layout and --reduce-scatter-input");
   if (work.output_dtype.value_or(work.dtype) != work.dtype)
     return fail(ErrorKind::mismatch,
                 fmt::format("NCCL cannot reduce {} into {}, and our own reduce-scatter cannot run here: {}",
@@ -176,7 +181,17 @@ Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream
   return {};
 }
 
+Result<void> Communicator::issue_tensors(const CollectiveWork& work, PathReport& report, cudaStream_t stream) {
+  const bool gathers = work.kind == CollectiveKind::all_gather;
+  if (report.seen.empty())
+    report.seen = gathers ? "own: copies into the parameters" : "kernel foreshard_reduce reads the peers' gradients";
+  return gathers ? own_->all_gather(work.tensors, stream)
+                 : own_->reduce_scatter(scatter_call(work, ranks()), work.tensors, stream);
+}
+
 Result<void> Communicator::capture_own(const CollectiveWork& work, cudaStream_t stream) {
+  if (!work.tensors.empty())
+    return fail(ErrorKind::usage, "collectives of several tensors are not built for a CUDA graph");
   if (replayable_ == nullptr)
     return fail(ErrorKind::usage, fmt::format("the group '{}' was made for no captures", settings_.name));
   if (work.kind != CollectiveKind::all_gather) return replayable_->reduce_scatter(scatter_call(work, ranks()), stream);
@@ -189,6 +204,7 @@ Result<void> Communicator::issue_own(const CollectiveWork& work, cudaStream_t st
   FORESHARD_TRY(check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing"));
   if (status != cudaStreamCaptureStatusNone) return capture_own(work, stream);
   PathReport& report = paths_[{work.kind, work.transport}];
+  if (!work.tensors.empty()) return issue_tensors(work, report, stream);
   if (work.kind == CollectiveKind::all_gather) {
     const Bytes slice = work.bytes / ranks();
     const void* input = reinterpret_cast<const void*>(work.input);

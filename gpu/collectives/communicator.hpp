@@ -106,6 +106,7 @@ class Communicator {
   void give_back(Segment& segment);
   [[nodiscard]] TransportFacts facts(const CollectiveWork& work) const;
   [[nodiscard]] Result<void> issue_own(const CollectiveWork& work, cudaStream_t stream);
+  [[nodiscard]] Result<void> issue_tensors(const CollectiveWork& work, PathReport& report, cudaStream_t stream);
   [[nodiscard]] Result<void> capture_own(const CollectiveWork& work, cudaStream_t stream);
   [[nodiscard]] PathReport& account(const CollectiveWork& work, const TransportChoice& chosen);
 

@@ -178,6 +178,7 @@ inline constexpr std::uint32_t kTile = kRingBytes / kStages / (kRanks != 0 ? kRa
 /// Where rank p's data of chunk k starts.
 template <class In>
 __device__ const In* data(const ReduceItem& item, std::uint32_t p, std::uint32_t k) {
+  if (item.tensors != 0) return static_cast<const In*>(item.tensor[k][p]);
   const char* base = static_cast<const char*>(item.source[p]);
   if (item.direct != 0 || p == item.rank)
     base += item.chunks.begin(k);
@@ -191,13 +192,13 @@ __device__ std::uint64_t first_of(const ReduceItem& item, std::uint32_t k) {
   return item.chunks.begin(k) / sizeof(In);
 }
 __device__ std::uint32_t bytes_of(const ReduceItem& item, std::uint32_t k) {
-  return static_cast<std::uint32_t>(item.chunks.bytes(k));
+  return item.tensors != 0 ? item.tensor_bytes[k] : static_cast<std::uint32_t>(item.chunks.bytes(k));
 }
 
 /// Whether rank p's data of chunk k may be read.
 __device__ bool ready(const ReduceItem& item, std::uint32_t k, std::uint32_t p) {
   if (p >= item.ranks || p == item.rank) return true;
-  const std::uint32_t number = item.first_chunk + k;
+  const std::uint32_t number = item.first_chunk + (item.direct != 0 ? 0 : k);  // an input is whole at once
   return reached(load_system(item.ready[p] + number % item.slots), number + 1);
 }
 /// One thread a peer: waits until that peer's data of a chunk may be read.
@@ -563,8 +564,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   // A launch before this one has lingered and done it. No CTA of this launch can see its own item complete before it
   // has worked on it, so all of them decide alike.
   if (reached(load_system(links.complete), first.number + 1)) return;
+  if (threadIdx.x < kItemWords)
+    reinterpret_cast<std::uint32_t*>(&shared.item)[threadIdx.x] =
+        reinterpret_cast<const std::uint32_t*>(&first)[threadIdx.x];
   if (threadIdx.x == 0) {
-    shared.item = first;
     for (auto& warp : shared.full)
       for (std::uint64_t& barrier : warp) barrier_init(&barrier, 1);
     for (std::uint32_t& count : shared.read) count = 0;

@@ -29,7 +29,11 @@ struct ReduceItem {
   std::uint32_t* enter[kMaxPeers] = {};     ///< direct, by peer: where this rank says that its input is complete
   std::uint32_t* consumed[kMaxPeers] = {};  ///< direct, by writer: peers that have read this rank's input
   void* output = nullptr;
-  ScatterChunks chunks;  ///< of a slice; direct: one
+  ScatterChunks chunks;  ///< of a slice; direct: one, or one a tensor
+  /// Direct, of several tensors: this rank's part of each, by tensor and rank, and how much of its chunk there is.
+  const void* tensor[kMaxTail][kMaxPeers] = {};
+  std::uint32_t tensor_bytes[kMaxTail] = {};
+  std::uint32_t tensors = 0;  ///< 0: one buffer, `source`
   std::uint64_t slot_bytes = 0;
   std::uint32_t ranks = 0;
   std::uint32_t rank = 0;

@@ -146,7 +146,22 @@ Result<void> SymmMemCollectives::all_gather(const void* input, void* output, Byt
     return fail(ErrorKind::mismatch, "the output of a low-contention all-gather is not in symmetric memory");
   addresses_.input = copies_of(input);
   addresses_.output = copies_of(output);
-  return gather_runner_->run(plan_gather({ranks(), rank_, slice, in_place, ++gathers_}), addresses_, stream);
+  return gather_runner_->run(plan_gather({ranks(), rank_, {{0, slice}}, in_place, ++gathers_}), addresses_, stream);
+}
+
+Result<void> SymmMemCollectives::all_gather(std::span<const ShardedTensor> tensors, cudaStream_t stream) {
+  GatherShape shape{ranks(), rank_, {}, true, 0};
+  const Address first = tensors.front().address;
+  Bytes bytes = 0;
+  for (const ShardedTensor& tensor : tensors) {
+    shape.pieces.push_back({tensor.address - first, tensor.part});
+    bytes = std::max(bytes, tensor.address - first + tensor.part * ranks());
+  }
+  if (!heap_.contains(first, bytes))
+    return fail(ErrorKind::mismatch, "the tensors of a low-contention all-gather are not in one symmetric allocation");
+  shape.sequence = ++gathers_;
+  addresses_.output = copies_of(reinterpret_cast<const void*>(first));
+  return gather_runner_->run(plan_gather(shape), addresses_, stream);
 }
 
 ScatterPath SymmMemCollectives::scatter_path(const ScatterCall& call) const {
@@ -168,9 +183,9 @@ Result<void> SymmMemCollectives::reduce_scatter(const ScatterCall& call, cudaStr
     add_staged(item, slice);
   else
     add_direct(item, call, slice);
-  if (!staged && slice * ranks() <= tuning_.brief_up_to) return immediate(item, slice, stream);
+  if (!staged) return reduce_direct(item, slice, stream);
   FORESHARD_TRY(start_persistent(item, stream));
-  if (staged) FORESHARD_TRY(push(call, slice, stream));
+  FORESHARD_TRY(push(call, slice, stream));
   const TransferOp complete = own_signal(TransferOp::Kind::wait, rank_, 1, items_);
   return TransferRunner::signal({&complete, 1}, addresses_, stream);
 }
@@ -204,17 +219,68 @@ void SymmMemCollectives::add_staged(ReduceItem& item, Bytes slice) const {
 
 void SymmMemCollectives::add_direct(ReduceItem& item, const ScatterCall& call, Bytes slice) {
   const std::array<Address, kMaxPeers> inputs = copies_of(call.input);
+  for (std::uint32_t r = 0; r < ranks(); ++r) item.source[r] = reinterpret_cast<const void*>(inputs[r] + rank_ * slice);
+  enter_direct(item);
+  item.chunks.count = 1;
+  item.chunks.total = slice;
+}
+
+/// Peers say that their inputs may be read, and this rank when it has read them.
+void SymmMemCollectives::enter_direct(ReduceItem& item) {
   for (std::uint32_t r = 0; r < ranks(); ++r) {
-    item.source[r] = reinterpret_cast<const void*>(inputs[r] + rank_ * slice);
     item.ready[r] = flag(rank_, Flag::entered, r);
     item.enter[r] = flag(r, Flag::entered, rank_);
     item.answer[r] = flag(r, Flag::consumed, rank_);
     item.consumed[r] = flag(rank_, Flag::consumed, r);
   }
   item.direct = 1;
-  item.chunks.count = 1;
-  item.chunks.total = slice;
   item.first_chunk = directs_++;
+}
+
+void SymmMemCollectives::add_tensors(ReduceItem& item, std::span<const ShardedTensor> tensors) {
+  enter_direct(item);
+  item.tensors = item.chunks.count = item.chunks.tail = static_cast<std::uint32_t>(tensors.size());
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    const ShardedTensor& tensor = tensors[k];
+    const Bytes first = std::min(rank_ * tensor.part, tensor.bytes);
+    const std::array<Address, kMaxPeers> copies = copies_of(reinterpret_cast<const void*>(tensor.address));
+    for (std::uint32_t r = 0; r < ranks(); ++r) item.tensor[k][r] = reinterpret_cast<const void*>(copies[r] + first);
+    item.tensor_bytes[k] = static_cast<std::uint32_t>(std::min(tensor.part, tensor.bytes - first));
+    item.chunks.tail_begin[k] = item.chunks.total;
+    item.chunks.total += tensor.part;
+    if (!aligned(tensor.address + first) || !aligned(tensor.part)) item.aligned = 0;
+  }
+}
+
+Result<void> SymmMemCollectives::reduce_direct(ReduceItem& item, Bytes slice, cudaStream_t stream) {
+  if (slice * ranks() <= tuning_.brief_up_to) return immediate(item, slice, stream);
+  FORESHARD_TRY(start_persistent(item, stream));
+  const TransferOp complete = own_signal(TransferOp::Kind::wait, rank_, 1, items_);
+  return TransferRunner::signal({&complete, 1}, addresses_, stream);
+}
+
+Result<void> SymmMemCollectives::reduce_scatter(const ScatterCall& call, std::span<const ShardedTensor> tensors,
+                                                cudaStream_t stream) {
+  if (!reducible(call.input_type) || !reducible(call.output_type))
+    return fail(ErrorKind::mismatch, "a reduce-scatter sums float32, bfloat16 and float16 only");
+  for (const ShardedTensor& tensor : tensors)
+    if (!heap_.contains(tensor.address, tensor.bytes) || tensor.part > kMaxDirect)
+      return fail(ErrorKind::mismatch,
+                  "a gradient that a reduce-scatter reads is not in symmetric memory, or its parts "
+                  "are of more than 2 GiB");
+  ScatterCall some = call;
+  while (!tensors.empty()) {
+    const auto run = tensors.first(std::min<std::size_t>(tensors.size(), kMaxTail));
+    some.input = reinterpret_cast<const void*>(run.front().address);
+    ReduceItem item = item_of(some);
+    item.aligned = aligned(reinterpret_cast<Address>(some.output)) ? 1 : 0;
+    add_tensors(item, run);
+    const Bytes slice = item.chunks.total;
+    FORESHARD_TRY(reduce_direct(item, slice, stream));
+    some.output = static_cast<char*>(some.output) + slice / itemsize(call.input_type) * itemsize(call.output_type);
+    tensors = tensors.subspan(run.size());
+  }
+  return {};
 }
 
 /// The same for all items of one pair of types: a resident launch takes no others.

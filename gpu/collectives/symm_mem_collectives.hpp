@@ -66,8 +66,15 @@ class SymmMemCollectives {
   /// Gathers `slice` bytes a rank; in place when `input` is this rank's slice of `output`. Errors: the output (for
   /// pulls the input too) is not in symmetric memory, the legacy default stream, CUDA's.
   [[nodiscard]] Result<void> all_gather(const void* input, void* output, Bytes slice, cudaStream_t stream);
+  /// Gathers each of `tensors` in place (CollectiveWork::tensors), the first at the lowest address. Errors: they do not
+  /// lie in one allocation of symmetric memory, the legacy default stream, CUDA's.
+  [[nodiscard]] Result<void> all_gather(std::span<const ShardedTensor> tensors, cudaStream_t stream);
   /// The first one that is staged allocates the staging area, on all ranks. Errors: no memory for it, CUDA's.
   [[nodiscard]] Result<void> reduce_scatter(const ScatterCall& call, cudaStream_t stream);
+  /// The input is `tensors` (CollectiveWork::tensors), in the peers' memory too: call.input is not looked at. Errors:
+  /// one does not lie in symmetric memory, parts of more than 2 GiB, CUDA's.
+  [[nodiscard]] Result<void> reduce_scatter(const ScatterCall& call, std::span<const ShardedTensor> tensors,
+                                            cudaStream_t stream);
   /// Which way a reduce-scatter of this call goes.
   [[nodiscard]] ScatterPath scatter_path(const ScatterCall& call) const;
 
@@ -90,6 +97,10 @@ class SymmMemCollectives {
   [[nodiscard]] ReduceItem item_of(const ScatterCall& call) const;
   void add_staged(ReduceItem& item, Bytes slice) const;
   void add_direct(ReduceItem& item, const ScatterCall& call, Bytes slice);
+  void enter_direct(ReduceItem& item);
+  void add_tensors(ReduceItem& item, std::span<const ShardedTensor> tensors);
+  /// By a kernel on the caller's stream where the whole input is small, else by the resident worker.
+  [[nodiscard]] Result<void> reduce_direct(ReduceItem& item, Bytes slice, cudaStream_t stream);
   [[nodiscard]] ReduceLaunch launch_of(const ReduceItem& item) const;
   [[nodiscard]] Result<void> immediate(ReduceItem& item, Bytes slice, cudaStream_t stream);
   [[nodiscard]] Result<void> start_persistent(ReduceItem& item, cudaStream_t stream);

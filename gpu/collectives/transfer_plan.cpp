@@ -64,11 +64,15 @@ void meet(std::vector<TransferOp>& ops, const GatherShape& s, std::uint32_t slot
 
 TransferPlan plan_gather(const GatherShape& s) {
   TransferPlan plan;
-  const Place own = s.in_place ? Place{s.rank, Buffer::output, s.rank * s.slice} : Place{s.rank, Buffer::input, 0};
   meet(plan.before, s, 0);
-  for (std::uint32_t i = 0; s.slice != 0 && i < s.ranks; ++i) {
+  for (std::uint32_t i = 0; i < s.ranks; ++i) {
     const std::uint32_t to = peer_of(s.ranks, s.rank, i);  // itself last
-    if (to != s.rank || !s.in_place) plan.body.push_back(copy(0, own, {to, Buffer::output, s.rank * s.slice}, s.slice));
+    if (to == s.rank && s.in_place) continue;
+    for (const GatherPiece& piece : s.pieces) {
+      const Bytes place = piece.offset + s.rank * piece.slice;
+      const Place own = s.in_place ? Place{s.rank, Buffer::output, place} : Place{s.rank, Buffer::input, 0};
+      if (piece.slice != 0) plan.body.push_back(copy(0, own, {to, Buffer::output, place}, piece.slice));
+    }
   }
   meet(plan.after, s, 1);
   return plan;

@@ -69,14 +69,19 @@ struct TransferPlan {
   std::vector<TransferOp> after;   ///< on the caller's stream, when all lanes are through
 };
 
+/// One tensor of an all-gather's output: rank r's slice is at offset + r * slice.
+struct GatherPiece {
+  Bytes offset = 0;  ///< in the output
+  Bytes slice = 0;   ///< bytes that each rank contributes
+};
 struct GatherShape {
   std::uint32_t ranks = 1;
-  std::uint32_t rank = 0;      ///< this one
-  Bytes slice = 0;             ///< bytes that each rank contributes
-  bool in_place = true;        ///< the input is slice `rank` of the output
+  std::uint32_t rank = 0;  ///< this one
+  std::vector<GatherPiece> pieces;
+  bool in_place = true;        ///< the input is slice `rank` of the output; always so with several pieces
   std::uint32_t sequence = 1;  ///< one more with each all-gather of the communicator
 };
-/// Every rank's slice into every rank's output, pushed: one peer after another, all ranks in step, so that no GPU
+/// Every rank's slices into every rank's output, pushed: one peer after another, all ranks in step, so that no GPU
 /// receives from two at a time. (4 × H200: 380 GB/s; from several at a time 220, pulled 364.)
 [[nodiscard]] TransferPlan plan_gather(const GatherShape& shape);
 

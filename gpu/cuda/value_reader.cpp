@@ -23,6 +23,7 @@ void ValueReader::loss(std::int32_t step, Address address) {
 
 void ValueReader::gradients(std::int32_t step, std::span<const ShardedGradient> gradients) {
   if (!sink_) return;
+  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   for (const ShardedGradient& gradient : gradients) {
     bytes_.resize(gradient.numel * itemsize(gradient.dtype));
     require(cudaMemcpyAsync(bytes_.data(), reinterpret_cast<const void*>(gradient.gradient), bytes_.size(),

@@ -1,12 +1,11 @@
 // FSDP2's copy-in, copy-out and chunk_cat (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py) as one kernel over
 // all parameters of a unit: each block moves a chunk of one tensor between its own memory and the flat buffer, casts
 // on the way, and writes the padding's zeros. No arithmetic but the cast and chunk_cat's factor.
-#include "gpu/kernels/section_copy.hpp"
-
 #include <algorithm>
 
 #include "gpu/kernels/element.cuh"
 #include "gpu/kernels/multi_tensor.cuh"
+#include "gpu/kernels/section_copy.hpp"
 
 namespace foreshard::gpu {
 namespace {
@@ -99,6 +98,7 @@ struct Shape {
   std::size_t flat = 0;
   std::size_t tensors = 0;
   bool to_flat = true;
+  bool placed = false;  ///< copy_in: `integers` also say where each tensor's place begins
 };
 
 Result<Shape> shape_of(const Arguments& args, const char* name) {
@@ -116,7 +116,8 @@ Result<Shape> shape_of(const Arguments& args, const char* name) {
     s.first_tensor = s.to_flat ? 1 : 0;
     s.flat = s.to_flat ? 0 : s.tensors;
   }
-  if (c.integers.size() != s.first_padded + s.tensors)
+  s.placed = c.op == KernelOp::copy_in && c.integers.size() == 2 * s.tensors;
+  if (!s.placed && c.integers.size() != s.first_padded + s.tensors)
     return bad_operand(name, c.integers.size(), "has no padded size in `integers`");
   return s;
 }
@@ -155,6 +156,11 @@ class Launcher {
     if (table_.entries == kEntries || tensor.dtype() != table_.tensor_dtype) {
       FORESHARD_TRY(put());
       table_.tensor_dtype = tensor.dtype();
+    }
+    if (shape_.placed) {
+      first_ = static_cast<std::uint64_t>(args_.kernel.integers[shape_.tensors + i]);
+      if (first_ + padded > args_[shape_.flat].numel())
+        return bad_operand(name_, operand, "has a place outside the flat buffer");
     }
     const std::uint64_t chunks = ceil_div(padded, kChunk);
     if (chunks * shape_.ranks > 0x7fffffffU - blocks_) return bad_operand(name_, operand, "is too large");

@@ -36,7 +36,7 @@ Estimate copy_engine_gather(const MachineProfile& machine, const Group& group) {
 
 Estimate low_contention_gather(const MachineProfile& machine, const Group& group) {
   Estimate out;
-  out.us = pulls_us(machine, group, group.shard());
+  out.us = pulls_us(machine, group, group.shard()) + (group.tensors - 1) * group.ranks * machine.nccl.copy_start;
   out.uses = CollectiveResource::copy_engine;
   out.hbm = 2 * group.wire() + 2 * group.shard();
   out.link = group.wire();  // this GPU's shard, read by its peers

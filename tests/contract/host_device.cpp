@@ -56,12 +56,44 @@ void HostDevice::move_bytes(const Communicator& c, const CollectiveWork& work) {
   c.group->meeting.arrive_and_wait();
 }
 
+/// Every rank has the same tensors at addresses of its own.
+void HostDevice::move_tensors(Communicator& c, const CollectiveWork& work) {
+  c.group->tensors[c.place] = work.tensors;
+  c.group->meeting.arrive_and_wait();
+  const DType result = work.output_dtype.value_or(work.dtype);
+  std::uint64_t written = 0;
+  for (std::size_t t = 0; t < work.tensors.size(); ++t) {
+    const ShardedTensor& tensor = work.tensors[t];
+    if (work.kind == CollectiveKind::all_gather) {
+      for (std::size_t r = 0; r < c.ranks; ++r)
+        if (r != c.place)
+          std::memcpy(reinterpret_cast<char*>(tensor.address + r * tensor.part),
+                      reinterpret_cast<const char*>(c.group->tensors[r][t].address + r * tensor.part), tensor.part);
+      continue;
+    }
+    const Bytes size = itemsize(work.dtype);
+    const Bytes first = c.place * tensor.part;
+    for (std::uint64_t i = 0; i < tensor.part / size; ++i, ++written) {
+      if (first + i * size >= tensor.bytes) continue;
+      double sum = 0;
+      for (std::size_t r = 0; r < c.ranks; ++r)
+        sum += load_element(c.group->tensors[r][t].address + first + i * size, work.dtype);
+      store_element(work.output + written * itemsize(result), result, sum / static_cast<double>(c.ranks));
+    }
+  }
+  c.group->meeting.arrive_and_wait();
+}
+
 OpId HostDevice::collective(StreamId, CommunicatorId communicator, const CollectiveWork& work) {
   if (work.output == 0) return add_op();  // without memory there is nothing to move
   Communicator& c = communicators_[communicator.value];
   c.group->inputs[c.place] = work.input;
   c.group->meeting.arrive_and_wait();
   const Bytes part = work.bytes / c.ranks;
+  if (!work.tensors.empty()) {
+    move_tensors(c, work);
+    return add_op();
+  }
   if (work.kind == CollectiveKind::all_gather) {
     for (std::size_t r = 0; r < c.ranks; ++r) {
       auto* to = reinterpret_cast<char*>(work.output + r * part);

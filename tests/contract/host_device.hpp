@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,9 @@ namespace foreshard {
 class HostWorld {
  public:
   struct Group {
-    explicit Group(std::size_t ranks) : inputs(ranks), meeting(static_cast<std::ptrdiff_t>(ranks)) {}
+    explicit Group(std::size_t ranks) : inputs(ranks), tensors(ranks), meeting(static_cast<std::ptrdiff_t>(ranks)) {}
     std::vector<Address> inputs;
+    std::vector<std::span<const ShardedTensor>> tensors;
     std::barrier<> meeting;
   };
   Group& group(const std::vector<std::uint32_t>& members) {
@@ -114,6 +116,8 @@ class HostDevice final : public Device {
   };
   /// What moves bytes and adds nothing.
   static void move_bytes(const Communicator& communicator, const CollectiveWork& work);
+  /// CollectiveWork::tensors.
+  static void move_tensors(Communicator& communicator, const CollectiveWork& work);
   OpId add_op() {
     timings_.emplace_back();
     return OpId{static_cast<std::uint32_t>(timings_.size() - 1)};

@@ -570,6 +570,8 @@ void copy_in(const Call& call) {
   std::uint64_t first = 0;
   for (std::size_t p = 1; p < call.count(); ++p) {
     const auto padded = static_cast<std::uint64_t>(call.c.integers.at(p - 1));
+    const bool placed = call.c.integers.size() > call.count() - 1;
+    if (placed) first = static_cast<std::uint64_t>(call.c.integers.at(call.count() - 1 + p - 1));
     for (std::uint64_t i = 0; i < padded; ++i) flat.set(first + i, i < call[p].numel() ? call[p][i] : 0);
     first += padded;
   }

@@ -368,6 +368,11 @@ TEST_CASE("host math: copy-in, copy-out and chunk-cat are each other's inverses"
   run(t, in, {sent, shard, other});
   CHECK(t.memory[sent] ==
         std::vector<double>{t.memory[shard][0], t.memory[shard][1], 0, t.memory[other][0], t.memory[other][1]});
+  in.integers = {2, 2, 3, 0};
+  t.memory[sent] = {9, 9, 9, 9, 9};
+  run(t, in, {sent, shard, other});
+  CHECK(t.memory[sent] ==
+        std::vector<double>{t.memory[other][0], t.memory[other][1], 9, t.memory[shard][0], t.memory[shard][1]});
 }
 
 TEST_CASE("host math: optimizers by hand") {

@@ -38,6 +38,8 @@ std::string_view name_of(Buffer buffer) {
       return "accumulated gradient";
     case Buffer::symmetric_array:
       return "rendezvous array";
+    case Buffer::contiguous:
+      return "parameter-contiguous block";
     case Buffer::divided_input:
       return "divided reduce-scatter input";
   }

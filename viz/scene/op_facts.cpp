@@ -13,9 +13,10 @@
 namespace foreshard::viz {
 namespace {
 
-/// FSDP2's streams in the order in which a unit's data pass through them; the names are core/step's.
-constexpr std::array<std::string_view, 6> kStreamNames{"compute",        "all-gather copy-in", "all-gather",
-                                                       "reduce-scatter", "all-reduce",         "process group"};
+/// FSDP2's streams, and foreshard's own, in the order in which a unit's data pass through them; the names are
+/// core/step's.
+constexpr std::array<std::string_view, 7> kStreamNames{
+    "compute", "all-gather copy-in", "all-gather", "reduce-scatter", "all-reduce", "process group", "optimizer"};
 constexpr int kOtherStream = static_cast<int>(kStreamNames.size());
 constexpr std::size_t kNameLetters = 70;
 /// Annotations nest (FSDP::pre_backward holds FSDP::all_gather) and threads interleave: this many back are looked at.

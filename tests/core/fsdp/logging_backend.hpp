@@ -90,7 +90,7 @@ class LoggingBackend final : public FsdpBackend {
   }
 
   static std::string_view word(StreamRole role) {
-    static constexpr std::array<std::string_view, kStreamRoles> words{"cur", "CI", "AG", "RS", "AR", "PG"};
+    static constexpr std::array<std::string_view, kStreamRoles> words{"cur", "CI", "AG", "RS", "AR", "PG", "OP"};
     return words[static_cast<std::size_t>(role)];
   }
 
@@ -157,6 +157,7 @@ class LoggingBackend final : public FsdpBackend {
   }
   void note_op(const ReduceScatter& op, StreamRole stream) {
     need({op.input, op.output});
+    for (const ChunkCat::Input& input : op.gradients) need({input.gradient});
     note_collective("RS", op.group, CommunicatorRole::shard, op.work, stream);
   }
   void note_op(const CopyReduced& op, StreamRole) { need({op.input, op.output}); }
@@ -167,14 +168,18 @@ class LoggingBackend final : public FsdpBackend {
   void note_op(const CastBack& op, StreamRole) { need({op.input, op.output}); }
   void note_op(const AddReduced& op, StreamRole) { need({op.sharded_gradients, op.reduced}); }
   void note_op(const OffloadGradients& op, StreamRole) { need({op.sharded_gradients}); }
+  void note_op(const StepOptimizer& op, StreamRole stream) {
+    need({op.sharded_gradients});
+    note(fmt::format("kernel optimizer {} {}", op.group.unit.value, word(stream)), false);
+  }
 
   [[nodiscard]] std::string place(ParameterId parameter) const {
     const Place& p = places_.at(parameter.value);
     return fmt::format("{}.{}", p.unit, p.index);
   }
   [[nodiscard]] std::string name_of(const BufferRequest& r) const {
-    static constexpr std::array<std::string_view, 14> kinds{"flat", "h2d", "cast", "AG",  "U",   "ms",    "clone",
-                                                            "RI",   "mc",  "RO",   "out", "acc", "array", "div"};
+    static constexpr std::array<std::string_view, 15> kinds{"flat", "h2d", "cast", "AG",  "U",     "ms",  "clone", "RI",
+                                                            "mc",   "RO",  "out",  "acc", "array", "div", "PC"};
     const std::string group = r.group.index > 0 ? fmt::format("[pg={}]", r.group.index) : std::string();
     const std::string where = r.parameter.valid() ? place(r.parameter) : fmt::format("{}{}", r.group.unit.value, group);
     return fmt::format("{} {}", kinds[static_cast<std::size_t>(r.buffer)], where);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/models/generate.hpp"
+#include "core/settings/settings_names.hpp"
 #include "core/step/step_runner.hpp"
 #include "tests/catch.hpp"
 #include "tests/contract/host_device.hpp"
@@ -181,6 +182,38 @@ std::vector<std::pair<std::string, Settings>> same_numbers() {
   add("reshard to two", [](Settings& s) { s.reshard_after_forward = {Reshard::Kind::group, 2}; });
   add("record_stream", [](Settings& s) { s.release = Release::record_stream; });
   add("gathers on the compute stream", [](Settings& s) { s.gather_alloc = GatherAlloc::compute; });
+  for (const OptimizerOverlap overlap : {OptimizerOverlap::backward, OptimizerOverlap::forward}) {
+    const std::string beside = "optimizer beside " + std::string(name(overlap));
+    add(beside, [&](Settings& s) { s.optimizer_overlap = overlap; });
+    add(beside + ", HSDP", [&](Settings& s) {
+      s.optimizer_overlap = overlap;
+      s.replicate = 2;
+    });
+  }
+  const auto without_copies = [](Settings& s) {
+    s.gpus = s.world();
+    s.nodes = 1;
+    s.all_gather = s.reduce_scatter = Transport::low_contention;
+    s.all_gather_layout = AllGatherLayout::parameter_contiguous;
+    s.reduce_scatter_input = ReduceScatterInput::gradients;
+  };
+  add("parameter-contiguous, gradients as they are", without_copies);
+  add("the same, no reshard, explicit prefetch", [&](Settings& s) {
+    without_copies(s);
+    s.reshard_after_forward = {Reshard::Kind::never, 0};
+    s.forward_prefetch = s.backward_prefetch = 1;
+  });
+  add("the same, two blocks a unit, gathers on the compute stream", [&](Settings& s) {
+    without_copies(s);
+    s.units_per_group = 2;
+    s.gather_alloc = GatherAlloc::compute;
+  });
+  for (const OptimizerOverlap overlap : {OptimizerOverlap::backward, OptimizerOverlap::forward})
+    add("all of it", [&](Settings& s) {
+      without_copies(s);
+      s.optimizer_overlap = overlap;
+      s.reshard_after_forward = {Reshard::Kind::never, 0};
+    });
   add("two blocks a unit", [](Settings& s) { s.units_per_group = 2; });
   add("checkpointing", [](Settings& s) { s.checkpoint = Checkpoint::blocks; });
   add("copy engine, pull-reduce", [](Settings& s) {

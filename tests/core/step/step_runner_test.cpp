@@ -218,7 +218,7 @@ TEST_CASE("further streams of the user's program are made once and own their blo
                         [&](const StreamRecord& s) { return s.name == name; });
   };
   REQUIRE(named("user 2") != o.run.streams.end());
-  CHECK(o.run.streams.size() == kStreamRoles + 2);
+  CHECK(o.run.streams.size() == kFsdpStreams + 2);
   CHECK(o.run.blocks.at(0).stream == named("user 2")->id);
   CHECK(o.run.device_ops.at(0).stream == named("user 1")->id);
   CHECK_FALSE(o.steps.steps.back().last_compute_op);

@@ -263,6 +263,73 @@ TEST_CASE("own reduce-scatters by every way") {
   CHECK(run_ranks(ranks, kTimeout, body) == 0);
 }
 
+/// Gathers into several tensors and reduce-scatters of several, checked bit by bit.
+void check_tensors(Bootstrap& bootstrap, const SymmMemTuning& own, std::uint64_t repeats) {
+  constexpr Bytes kPlace = 512 * kKiB;  // of a tensor
+  Rank r(bootstrap, {Transport::low_contention}, own);
+  const std::uint32_t ranks = bootstrap.ranks();
+  const Address buffer =
+      reinterpret_cast<Address>(got(r.group->acquire(Transport::low_contention, kBuffer), "acquire"));
+  const Address result =
+      reinterpret_cast<Address>(got(r.group->acquire(Transport::low_contention, kBuffer), "acquire"));
+  std::mt19937_64 random(7);
+  for (std::uint64_t i = 1; i <= repeats; ++i) {
+    CollectiveWork work;
+    work.transport = Transport::low_contention;
+    work.dtype = std::array{DType::bfloat16, DType::float32, DType::float16}[random() % 3];
+    work.reduction = Reduction::sum;
+    const Bytes size = itemsize(work.dtype);
+    std::vector<ShardedTensor> tensors(1 + random() % 40);
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      std::uint64_t count = 1 + random() % (kPlace / size / ranks);
+      if (random() % 4 != 0) count = (count + 7) / 8 * 8 <= kPlace / size / ranks ? (count + 7) / 8 * 8 : count;
+      tensors[t] = {buffer + t * kPlace, count * size, count * size * ranks};
+      work.bytes += tensors[t].bytes;
+    }
+    work.tensors = tensors;
+    const auto pattern = [&](std::size_t t) { return Pattern{i * 100 + t, false}; };
+    const auto memory = [](Address address) { return reinterpret_cast<void*>(address); };
+    work.kind = CollectiveKind::all_gather;
+    work.input = work.output = buffer;
+    demand(cudaMemsetAsync(memory(buffer), 0xff, kBuffer, r.stream) == cudaSuccess, "cudaMemsetAsync");
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      fill_pattern(memory(tensors[t].address + bootstrap.rank() * tensors[t].part), work.dtype, 0,
+                   tensors[t].part / size, bootstrap.rank(), pattern(t), r.stream);
+    got(r.group->issue(work, r.stream), "all_gather");
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      count_wrong_gather(memory(tensors[t].address), work.dtype, tensors[t].part / size, ranks, pattern(t), r.wrong,
+                         r.stream);
+    work.kind = CollectiveKind::reduce_scatter;
+    work.output = result;
+    demand(cudaMemsetAsync(memory(result), 0xff, kBuffer, r.stream) == cudaSuccess, "cudaMemsetAsync");
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      fill_pattern(memory(tensors[t].address), work.dtype, 0, tensors[t].bytes / size, bootstrap.rank(), pattern(t),
+                   r.stream);
+    got(r.group->issue(work, r.stream), "reduce_scatter");
+    Address at = result;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      count_wrong_reduce(memory(at), work.dtype, work.dtype, tensors[t].part / size, ranks, bootstrap.rank(), 1.0F,
+                         pattern(t), r.wrong, r.stream);
+      at += tensors[t].part;
+    }
+  }
+  demand(r.found() == 0, fmt::format("tensors: {} wrong elements", r.found()));
+}
+
+TEST_CASE("own collectives of several tensors, where they lie") {
+  const std::uint32_t ranks = ranks_here();
+  if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
+  SymmMemTuning brief;
+  brief.brief_up_to = 64 * kGiB;
+  SymmMemTuning resident;
+  resident.brief_up_to = 0;
+  const auto body = [&](Bootstrap& e) {
+    for (const SymmMemTuning& tuning : {SymmMemTuning{}, brief, resident}) check_tensors(e, tuning, 200);
+    return 0;
+  };
+  CHECK(run_ranks(ranks, kTimeout, body) == 0);
+}
+
 TEST_CASE("memory of a pool is registered once and reused") {
   const std::uint32_t ranks = ranks_here();
   if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());

@@ -43,7 +43,7 @@ std::string gathers(std::uint32_t ranks, std::uint64_t seed, bool in_place, Spoi
   for (std::uint32_t rank = 0; rank < ranks; ++rank)
     for (std::uint32_t call = 1; call <= 3; ++call) {
       s.add_own(rank, [=](PlanSimulation& sim) { return prepare(sim, rank, call, in_place); });
-      TransferPlan plan = plan_gather({ranks, rank, kSlice, in_place, call});
+      TransferPlan plan = plan_gather({ranks, rank, {{0, kSlice}}, in_place, call});
       spoil(plan);
       s.add(rank, plan);
       s.add_own(rank, [=](PlanSimulation& sim) { return inspect(sim, rank, call); });
@@ -93,8 +93,32 @@ TEST_CASE("at each step of an all-gather every rank receives from one other") {
     for (std::uint32_t step = 0; step + 1 < ranks; ++step) {
       std::vector<int> receives(ranks, 0);
       for (std::uint32_t rank = 0; rank < ranks; ++rank)
-        ++receives[plan_gather({ranks, rank, kSlice, true, 1}).body[step].to.rank];
+        ++receives[plan_gather({ranks, rank, {{0, kSlice}}, true, 1}).body[step].to.rank];
       CHECK(std::all_of(receives.begin(), receives.end(), [](int count) { return count == 1; }));
+    }
+}
+
+TEST_CASE("an all-gather of several tensors puts each rank's part of each into its place") {
+  const std::vector<GatherPiece> pieces{{0, 96}, {768, 8}, {1024, 0}, {1024, 33}};
+  for (std::uint32_t ranks = 2; ranks <= kMaxPeers; ++ranks)
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      PlanSimulation s(ranks, seed);
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        s.at[rank].output.assign(1024 + 33 * ranks, 0);
+        s.add_own(rank, [&pieces, rank](PlanSimulation& sim) {
+          for (const GatherPiece& piece : pieces)
+            for (Bytes i = 0; i < piece.slice; ++i)
+              sim.at[rank].output[piece.offset + rank * piece.slice + i] = value_of(piece.offset, rank, i);
+          return true;
+        });
+        s.add(rank, plan_gather({ranks, rank, pieces, true, 1}));
+      }
+      CHECK(s.run().empty());
+      for (const SimulatedRank& at : s.at)
+        for (const GatherPiece& piece : pieces)
+          for (std::uint32_t r = 0; r < ranks; ++r)
+            for (Bytes i = 0; i < piece.slice; ++i)
+              REQUIRE(at.output[piece.offset + r * piece.slice + i] == value_of(piece.offset, r, i));
     }
 }
 

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "tests/gpu/collectives/bench/rank_bench.hpp"
 #include "tests/gpu/collectives/forked_ranks.hpp"
@@ -25,15 +26,17 @@ struct Arguments {
   std::vector<std::string> variants;
   std::vector<double> sizes;
   bool contention = false;
+  std::string beside;
   std::uint64_t check = 0;
   std::string out;
   int timeout_s = 300;
 };
 
-int run_rank(Bootstrap& bootstrap, const Arguments& a, const std::vector<Variant>& variants) {
+int run_rank(Bootstrap& bootstrap, const Arguments& a, const std::vector<Variant>& variants,
+             const std::optional<Variant>& beside) {
   std::FILE* out = bootstrap.rank() == 0 && !a.out.empty() ? std::fopen(a.out.c_str(), "a") : nullptr;
   std::vector<Bytes> sizes;
-  Bytes largest = a.contention ? 512 * kMiB : 64 * kMiB;
+  Bytes largest = a.contention || beside ? 512 * kMiB : 64 * kMiB;
   for (const double mib : a.sizes) {
     sizes.push_back(static_cast<Bytes>(mib * static_cast<double>(kMiB)));
     largest = std::max(largest, sizes.back());
@@ -44,6 +47,7 @@ int run_rank(Bootstrap& bootstrap, const Arguments& a, const std::vector<Variant
     if (a.check != 0) wrong += bench.check(variant, a.check);
     bench.sizes(variant, sizes);
     if (a.contention) bench.contention(variant);
+    if (beside) bench.contention(variant, beside);
   }
   bench.paths();
   if (out != nullptr) std::fclose(out);
@@ -62,6 +66,8 @@ int main(int argc, char** argv) {
       ->take_all();
   app.add_option("--sizes", a.sizes, "whole buffers in MiB")->delimiter(',');
   app.add_flag("--contention", a.contention, "beside a GEMM and a memory-bound kernel, 512 MiB");
+  app.add_option("--beside", a.beside,
+                 "beside this variant of the other kind, 512 MiB of both: -v rs:own --beside ag:own");
   app.add_option("--check", a.check, "calls of changing sizes to check bit by bit");
   app.add_option("--out", a.out, "append JSON lines to this file");
   app.add_option("--timeout", a.timeout_s, "seconds after which all ranks are killed");
@@ -75,6 +81,15 @@ int main(int argc, char** argv) {
     }
     variants.push_back(std::move(*variant));
   }
+  std::optional<Variant> beside;
+  if (!a.beside.empty()) {
+    auto variant = parse_variant(a.beside);
+    if (!variant) {
+      std::fprintf(stderr, "%s\n", variant.error().text().c_str());
+      return 2;
+    }
+    beside = std::move(*variant);
+  }
   // Streams that share a hardware queue would wait for each other's flags.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
   if (a.gpus == 0) a.gpus = a.ranks;
@@ -82,5 +97,6 @@ int main(int argc, char** argv) {
     std::printf("skipped: %u GPUs asked for, %d here\n", a.gpus, gpus);
     return 77;
   }
-  return run_ranks(a.ranks, a.timeout_s, [&](Bootstrap& bootstrap) { return run_rank(bootstrap, a, variants); });
+  return run_ranks(a.ranks, a.timeout_s,
+                   [&](Bootstrap& bootstrap) { return run_rank(bootstrap, a, variants, beside); });
 }

@@ -183,7 +183,7 @@ void RankBench::sizes(const Variant& variant, const std::vector<Bytes>& sizes) {
   }
 }
 
-void RankBench::contention(const Variant& variant) {
+void RankBench::contention(const Variant& variant, const std::optional<Variant>& beside) {
   use(variant);
   if (gemm_ == nullptr) gemm_ = std::make_unique<GemmLoad>();
   if (copy_ == nullptr) copy_ = std::make_unique<StreamLoad>();
@@ -193,8 +193,9 @@ void RankBench::contention(const Variant& variant) {
     Issue run;
     int iterations;
   };
-  const std::array<Load, 2> loads{Load{"gemm8192", [this](cudaStream_t s) { gemm_->run(s); }, 40},
-                                  Load{"copy512MB", [this](cudaStream_t s) { copy_->run(s); }, 150}};
+  std::vector<Load> loads{Load{"gemm8192", [this](cudaStream_t s) { gemm_->run(s); }, 40},
+                          Load{"copy512MB", [this](cudaStream_t s) { copy_->run(s); }, 150}};
+  if (beside) loads = {Load{beside->text.c_str(), issue(*beside, kContentionBytes), 30}};
   std::array<cudaEvent_t, 4> events{};
   for (cudaEvent_t& event : events) need_cuda(cudaEventCreate(&event), "cudaEventCreate");
   for (const Load& load : loads) {

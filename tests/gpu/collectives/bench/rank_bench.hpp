@@ -28,8 +28,9 @@ class RankBench {
 
   /// Times the variant at each size, alone.
   void sizes(const Variant& variant, const std::vector<Bytes>& sizes);
-  /// Times the variant at 512 MiB beside each load, and the load beside it.
-  void contention(const Variant& variant);
+  /// Times the variant at 512 MiB beside each load, and the load beside it: compute, or another kind's `beside`, an
+  /// own one with the variant's tuning.
+  void contention(const Variant& variant, const std::optional<Variant>& beside = std::nullopt);
   /// `repeats` calls of changing sizes and dtypes on random data, checked bit by bit; returns the wrong elements.
   std::uint64_t check(const Variant& variant, std::uint64_t repeats);
   /// What ran, from the communicators' accounts.

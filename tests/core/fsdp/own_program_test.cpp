@@ -1,0 +1,279 @@
+// What foreshard's own program leaves out of FSDP2's schedule, and where it puts the optimizer: line by line.
+#include "tests/core/fsdp/fsdp_fixture.hpp"
+
+namespace foreshard::test {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+Settings without_copies() {
+  Settings s = four_gpus();
+  s.all_gather = Transport::low_contention;
+  s.reduce_scatter = Transport::pull_reduce;
+  s.all_gather_layout = AllGatherLayout::parameter_contiguous;
+  s.reduce_scatter_input = ReduceScatterInput::gradients;
+  return s;
+}
+
+// Blocks are of the copy-in stream: one that was resharded comes back before the next but one is made, when the compute
+// stream has passed it. No copy-out, no unsharded parameters of their own.
+TEST_CASE("parameter-contiguous: forward") {
+  Bench bench(without_copies(), 2);
+  bench.forward();
+  CHECK(bench.take_all() == Lines{"record cur -> 0",
+                                  "wait CI 0",
+                                  "record cur -> 1",
+                                  "wait AG 1",
+                                  "a PC 0 128 CI symmetric",
+                                  "record CI -> 2",
+                                  "wait AG 2",
+                                  "collective AG 0 shard AG 128",
+                                  "record AG -> 3",
+                                  "wait cur 3",
+                                  "a PC 1 288 CI symmetric",
+                                  "record CI -> 4",
+                                  "wait AG 4",
+                                  "collective AG 1 shard AG 288",
+                                  "record AG -> 5",
+                                  "wait cur 5",
+                                  "record cur -> 6",
+                                  "a PC 2 288 CI symmetric",
+                                  "record CI -> 7",
+                                  "wait AG 7",
+                                  "collective AG 2 shard AG 288",
+                                  "record AG -> 8",
+                                  "wait cur 8",
+                                  "record cur -> 9",
+                                  "record cur -> 10"});
+}
+
+// No reduce-scatter input, no chunk_cat: gradients are freed where the input would be.
+TEST_CASE("gradients as they are: backward") {
+  Bench bench(without_copies(), 2);
+  bench.forward();
+  bench.take();
+  bench.backward();
+  CHECK(bench.take_all() == Lines{"wait CI 6",
+                                  "f PC 1",
+                                  "wait CI 9",
+                                  "f PC 2",
+                                  "a PC 0 128 CI symmetric",
+                                  "record CI -> 11",
+                                  "wait AG 11",
+                                  "collective AG 0 shard AG 128",
+                                  "record AG -> 12",
+                                  "wait cur 12",
+                                  "a PC 2 288 CI symmetric",
+                                  "record CI -> 13",
+                                  "wait AG 13",
+                                  "collective AG 2 shard AG 288",
+                                  "record AG -> 14",
+                                  "wait cur 14",
+                                  "a PC 1 288 CI symmetric",
+                                  "record CI -> 15",
+                                  "wait AG 15",
+                                  "collective AG 1 shard AG 288",
+                                  "record AG -> 16",
+                                  "record cur -> 17",
+                                  "record cur -> 18",
+                                  "wait RS 18",
+                                  "a RO 2 72 RS symmetric",
+                                  "collective RS 2 shard RS 288",
+                                  "record RS -> 19",
+                                  "record RS -> 20",
+                                  "wait cur 16",
+                                  "record cur -> 21",
+                                  "wait cur 19",
+                                  "f grad 2.1",
+                                  "f grad 2.0",
+                                  "record cur -> 22",
+                                  "wait RS 22",
+                                  "a RO 1 72 RS symmetric",
+                                  "collective RS 1 shard RS 288",
+                                  "record RS -> 23",
+                                  "record RS -> 24",
+                                  "record cur -> 25",
+                                  "wait cur 23",
+                                  "f grad 1.1",
+                                  "f grad 1.0",
+                                  "record cur -> 26",
+                                  "wait RS 26",
+                                  "a RO 0 32 RS symmetric",
+                                  "collective RS 0 shard RS 128",
+                                  "record RS -> 27",
+                                  "record RS -> 28",
+                                  "wait cur 28",
+                                  "wait cur 24",
+                                  "wait cur 20",
+                                  "wait cur 27",
+                                  "f grad 0.0",
+                                  "wait CI 10",
+                                  "f PC 0",
+                                  "wait CI 17",
+                                  "f PC 2",
+                                  "wait CI 21",
+                                  "f PC 1",
+                                  "wait CI 25",
+                                  "f PC 0"});
+}
+
+// The optimizer waits for its own group's reduce-scatter, the next all-gather of the group for it; the compute stream
+// waits for neither. Gradients are freed two groups later.
+TEST_CASE("optimizer beside backward") {
+  Settings s = without_copies();
+  s.optimizer_overlap = OptimizerOverlap::backward;
+  Bench bench(s, 2);
+  bench.forward();
+  bench.take();
+  bench.backward();
+  CHECK(bench.take_all() == Lines{"wait CI 4",
+                                  "f PC 1",
+                                  "wait CI 7",
+                                  "f PC 2",
+                                  "a PC 0 128 CI symmetric",
+                                  "record CI -> 9",
+                                  "wait AG 9",
+                                  "collective AG 0 shard AG 128",
+                                  "record AG -> 10",
+                                  "wait cur 10",
+                                  "a PC 2 288 CI symmetric",
+                                  "record CI -> 11",
+                                  "wait AG 11",
+                                  "collective AG 2 shard AG 288",
+                                  "record AG -> 12",
+                                  "wait cur 12",
+                                  "a PC 1 288 CI symmetric",
+                                  "record CI -> 13",
+                                  "wait AG 13",
+                                  "collective AG 1 shard AG 288",
+                                  "record AG -> 14",
+                                  "record cur -> 15",
+                                  "record cur -> 16",
+                                  "wait RS 16",
+                                  "a RO 2 72 RS symmetric",
+                                  "collective RS 2 shard RS 288",
+                                  "record RS -> 17",
+                                  "record RS -> 18",
+                                  "wait OP 18",
+                                  "kernel optimizer 2 OP",
+                                  "record OP -> 19",
+                                  "wait cur 14",
+                                  "record cur -> 20",
+                                  "wait cur 17",
+                                  "f grad 2.1",
+                                  "f grad 2.0",
+                                  "record cur -> 21",
+                                  "wait RS 21",
+                                  "a RO 1 72 RS symmetric",
+                                  "collective RS 1 shard RS 288",
+                                  "record RS -> 22",
+                                  "record RS -> 23",
+                                  "wait OP 23",
+                                  "kernel optimizer 1 OP",
+                                  "record OP -> 24",
+                                  "record cur -> 25",
+                                  "wait cur 22",
+                                  "f grad 1.1",
+                                  "f grad 1.0",
+                                  "record cur -> 26",
+                                  "wait RS 26",
+                                  "a RO 0 32 RS symmetric",
+                                  "collective RS 0 shard RS 128",
+                                  "record RS -> 27",
+                                  "record RS -> 28",
+                                  "wait RS 19",
+                                  "f RO 2",
+                                  "wait OP 28",
+                                  "kernel optimizer 0 OP",
+                                  "record OP -> 29",
+                                  "wait cur 27",
+                                  "f grad 0.0",
+                                  "wait CI 8",
+                                  "f PC 0",
+                                  "wait CI 15",
+                                  "f PC 2",
+                                  "wait CI 20",
+                                  "f PC 1",
+                                  "wait CI 25",
+                                  "f PC 0"});
+  bench.fsdp.optimizer_stepped();
+  bench.zero_grad();
+  bench.forward();
+  CHECK(bench.take_all() == Lines{"wait RS 24",
+                                  "f RO 1",
+                                  "wait RS 29",
+                                  "f RO 0",
+                                  "wait CI 29",
+                                  "a PC 0 128 CI symmetric",
+                                  "record CI -> 30",
+                                  "wait AG 30",
+                                  "collective AG 0 shard AG 128",
+                                  "record AG -> 31",
+                                  "wait cur 31",
+                                  "wait CI 24",
+                                  "a PC 1 288 CI symmetric",
+                                  "record CI -> 32",
+                                  "wait AG 32",
+                                  "collective AG 1 shard AG 288",
+                                  "record AG -> 33",
+                                  "wait cur 33",
+                                  "record cur -> 34",
+                                  "wait CI 19",
+                                  "a PC 2 288 CI symmetric",
+                                  "record CI -> 35",
+                                  "wait AG 35",
+                                  "collective AG 2 shard AG 288",
+                                  "record AG -> 36",
+                                  "wait cur 36",
+                                  "record cur -> 37",
+                                  "record cur -> 38"});
+}
+
+// Unit by unit in forward's order. zero_grad waits for the optimizer's reading, on the gradients' own stream.
+TEST_CASE("optimizer beside forward") {
+  Settings s = without_copies();
+  s.optimizer_overlap = OptimizerOverlap::forward;
+  Bench bench(s, 2);
+  bench.forward();
+  bench.backward();
+  bench.take();
+  bench.fsdp.step_optimizers();
+  CHECK(bench.take_all() == Lines{"wait OP 26", "kernel optimizer 0 OP", "record OP -> 27", "wait OP 22",
+                                  "kernel optimizer 1 OP", "record OP -> 28", "wait OP 18", "kernel optimizer 2 OP",
+                                  "record OP -> 29"});
+  bench.zero_grad();
+  bench.forward();
+  CHECK(bench.take_all() == Lines{"wait RS 28",
+                                  "f RO 1",
+                                  "wait RS 29",
+                                  "f RO 2",
+                                  "wait RS 27",
+                                  "f RO 0",
+                                  "wait CI 27",
+                                  "a PC 0 128 CI symmetric",
+                                  "record CI -> 30",
+                                  "wait AG 30",
+                                  "collective AG 0 shard AG 128",
+                                  "record AG -> 31",
+                                  "wait cur 31",
+                                  "wait CI 28",
+                                  "a PC 1 288 CI symmetric",
+                                  "record CI -> 32",
+                                  "wait AG 32",
+                                  "collective AG 1 shard AG 288",
+                                  "record AG -> 33",
+                                  "wait cur 33",
+                                  "record cur -> 34",
+                                  "wait CI 29",
+                                  "a PC 2 288 CI symmetric",
+                                  "record CI -> 35",
+                                  "wait AG 35",
+                                  "collective AG 2 shard AG 288",
+                                  "record AG -> 36",
+                                  "wait cur 36",
+                                  "record cur -> 37",
+                                  "record cur -> 38"});
+}
+
+}  // namespace
+}  // namespace foreshard::test
