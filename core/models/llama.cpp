@@ -256,7 +256,7 @@ Tensor Llama::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& 
     tape.spend(HostCall::module);
     Tensor x = embedding(tape, model.parameter(tok), tokens);
     for (std::uint32_t i = 0; i < c_.layers; ++i)
-      x = model.run_block(i, {x, cos, sin}, [&, i](const Tensors& in) {
+      x = model.run_block(i, {x, cos, sin}, [&, i, compiled](const Tensors& in) {  // run again in backward
         return compiled ? compiled_llama_block(tape, whole_block(model, i, in[1], in[2]), in[0]) : block(model, i, in);
       });
     tape.spend(HostCall::module);
