@@ -14,6 +14,13 @@ namespace foreshard::sim {
 /// are asked as if they had one.
 [[nodiscard]] std::string not_capturable(const Workload& workload, const Settings& settings);
 
+/// Whether a graph is worth offering as a remedy. Of foreshard's own program it is not: its host issues fast enough not
+/// to hold the GPUs up, so that a graph was slower in five of nine runs on 4 x H200, and its own collectives take a
+/// form there that was not measured (docs/cuda_graphs.md, "On GPUs"). Who asks for one still gets it.
+[[nodiscard]] constexpr bool offers_graph(Lowering lowering) {
+  return lowering == Lowering::pytorch;
+}
+
 /// Errors: usage, where the settings want a graph and not_capturable() has a reason against it.
 [[nodiscard]] Result<void> check_capturable(const Workload& workload, const Settings& settings);
 

@@ -102,7 +102,9 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Setti
   }
   for (std::size_t step = 1; step < p.steps.size(); ++step)
     p.steps[step].ms = (simulation.step_end[step] - simulation.begin_of(step)).ms() * k;
-  warn(spec, from_model(workload), !settings.cuda_graph && not_capturable(workload, settings).empty(), p);
+  const bool may_capture =
+      !settings.cuda_graph && offers_graph(workload.lowering) && not_capturable(workload, settings).empty();
+  warn(spec, from_model(workload), may_capture, p);
   judge_retries(simulation, p);
 }
 

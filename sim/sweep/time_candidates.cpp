@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/settings/version_rules.hpp"
+#include "sim/predict/cuda_graph.hpp"
 #include "sim/sweep/candidate_list.hpp"
 
 namespace foreshard::sim {
@@ -165,7 +166,7 @@ std::vector<TimeCandidate> time_candidates(const Settings& base, const TimeCandi
   list.units();
   if (of.root_has_weights) list.ends();
   list.mesh();
-  list.graph();
+  if (offers_graph(of.lowering)) list.graph();
   list.program();
   return list.take();
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/device/lowering.hpp"
 #include "sim/sweep/candidates.hpp"
 
 namespace foreshard::sim {
@@ -32,7 +33,8 @@ struct TimeCandidate {
 };
 
 struct TimeCandidatesOf {
-  bool root_has_weights = false;  ///< FSDP2's root holds embedding and head: they can be units of their own
+  bool root_has_weights = false;          ///< FSDP2's root holds embedding and head: they can be units of their own
+  Lowering lowering = Lowering::pytorch;  ///< a graph is offered where offers_graph() says so
 };
 
 /// Each different from `base` and from the others: prefetch lists and the async unshard, parameters kept after forward,

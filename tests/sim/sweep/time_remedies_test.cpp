@@ -114,6 +114,16 @@ TEST_CASE("time candidates differ from the run and from one another, and fit it"
            one.candidate.settings.cuda_graph.has_value()));  // which takes it back
 }
 
+TEST_CASE("a CUDA graph is offered of PyTorch's program alone", "[time_remedies]") {
+  const auto offers = [](Lowering lowering) {
+    const auto list = time_candidates(base(), {false, lowering});
+    return std::any_of(list.begin(), list.end(),
+                       [](const TimeCandidate& one) { return one.candidate.settings.cuda_graph.has_value(); });
+  };
+  CHECK(offers(Lowering::pytorch));
+  CHECK_FALSE(offers(Lowering::foreshard));
+}
+
 TEST_CASE("reduce-scatters of their own communicator are simulated, and modelled alone", "[time_remedies]") {
   const TimeRemedies found = time_remedies_of(base(), 2);
   const auto remedy = std::find_if(found.not_valid.begin(), found.not_valid.end(),
