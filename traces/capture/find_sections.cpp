@@ -27,9 +27,29 @@ SectionKind section_kind(RangeKind kind) {
     case RangeKind::reshard:
     case RangeKind::post_forward:
       return {true, true, Section::reshard};
+    case RangeKind::pre_forward:
+    case RangeKind::pre_backward:
+      return {true, true, Section::copy_out};
     default:
       return {};
   }
+}
+
+/// The calls in a range that put something on the GPU. Of pre-forward and pre-backward those that lie in no range
+/// inside: gathering and copying out have ranges of their own but in a shard group of one rank, whose parameters are
+/// copied one by one (FSDPParamGroup.wait_for_unshard).
+std::vector<const TraceCall*> issuing_calls(std::span<const Range> ranges, std::size_t at, RangeKind kind,
+                                            const TraceCalls& calls) {
+  const Range& range = ranges[at];
+  std::vector<const TraceCall*> out;
+  auto call = std::lower_bound(calls.calls.begin(), calls.calls.end(), range.start,
+                               [](const TraceCall& c, Nanoseconds time) { return c.start < time; });
+  for (; call != calls.calls.end() && call->start < range.end; ++call)
+    if (call->op_count > 0) out.push_back(&*call);
+  if (kind != RangeKind::pre_forward && kind != RangeKind::pre_backward) return out;
+  for (std::size_t i = at + 1; i < ranges.size() && ranges[i].start < range.end; ++i)
+    std::erase_if(out, [&](const TraceCall* c) { return c->start >= ranges[i].start && c->start < ranges[i].end; });
+  return out;
 }
 
 }  // namespace
@@ -38,7 +58,8 @@ Result<std::vector<SectionSpan>> find_sections(std::span<const Range> ranges, st
                                                const TraceCalls& calls) {
   const UnitNames names(units);
   std::vector<SectionSpan> out;
-  for (const Range& range : ranges) {
+  for (std::size_t at = 0; at < ranges.size(); ++at) {
+    const Range& range = ranges[at];
     const RangeMeaning meaning = meaning_of(range.name);
     const SectionKind kind = section_kind(meaning.kind);
     if (!kind.is_section) continue;
@@ -51,11 +72,7 @@ Result<std::vector<SectionSpan>> find_sections(std::span<const Range> ranges, st
           "give the about file that was written by the same program as this trace");
     }
     SectionSpan span{kind.section, *unit, range.start, range.end};
-    std::vector<const TraceCall*> inside;
-    auto call = std::lower_bound(calls.calls.begin(), calls.calls.end(), range.start,
-                                 [](const TraceCall& c, Nanoseconds time) { return c.start < time; });
-    for (; call != calls.calls.end() && call->start < range.end; ++call)
-      if (call->op_count > 0) inside.push_back(&*call);
+    const std::vector<const TraceCall*> inside = issuing_calls(ranges, at, meaning.kind, calls);
     if (inside.empty()) continue;
     if (kind.sometimes) {
       const Nanoseconds lead = inside[0]->start - range.start;

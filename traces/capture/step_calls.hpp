@@ -47,8 +47,9 @@ struct SectionSpan {
 
 /// The sections among `ranges`, in the order of their starts. Ranges that issue nothing are none: their
 /// time is the hook's overhead and counts as the user's. Of ranges that only sometimes issue something
-/// (accumulate, reshard, and post-forward, whose clones under `reshard_after_forward=N` are a reshard),
-/// the span begins one interval before its first call and ends with its last. Fails when a unit is unknown.
+/// (accumulate, reshard, post-forward, whose clones under `reshard_after_forward=N` are a reshard, and pre-forward and
+/// pre-backward, whose own copies of a shard group of one rank are a copy-out), the span begins one interval before its
+/// first call and ends with its last. Fails when a unit is unknown.
 [[nodiscard]] Result<std::vector<SectionSpan>> find_sections(std::span<const Range> ranges, std::span<const Unit> units,
                                                              const TraceCalls& calls);
 

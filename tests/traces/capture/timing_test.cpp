@@ -116,6 +116,27 @@ TEST_CASE("a step's host intervals leave the sections out") {
   CHECK(us(timing->host_total) == 600);
 }
 
+TEST_CASE("copies of a shard group of one rank, which have no range of their own, are its copy-out") {
+  const std::string cast = "void vectorized_elementwise_kernel<8, bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)>";
+  TraceRun trace;
+  append_step(trace, 0, 0, 20);
+  // Behind the unit's own all-gather and copy-out, and before a prefetch: still in its pre-forward.
+  trace.range("FSDP::pre_forward (layers.0)", 290, 298);
+  trace.launch(cast, 291, 292, 293, 2);
+  trace.launch("Memcpy DtoD (Device -> Device)", 293, 294, 295, 3);
+  trace.range("FSDP::forward_prefetch for layers.0", 296, 298);
+  trace.launch("Memset (Device)", 297, 297.5, 299, 1);
+  const auto timing = read_timing(trace.run, h200_sized());
+  REQUIRE(timing);
+  std::vector<const SectionCost*> found;
+  for (const SectionCost& cost : timing->sections)
+    if (cost.section == Section::copy_out) found.push_back(&cost);
+  REQUIRE(found.size() == 2);
+  REQUIRE(found[1]->items.size() == 2);
+  CHECK(found[1]->items[0].role == SectionRole::cast);
+  CHECK(found[1]->items[1].role == SectionRole::split);
+}
+
 TEST_CASE("of two steps intervals are the least, durations of the user's kernels the mean") {
   TraceRun trace;
   append_step(trace, 0, 30, 20);
