@@ -85,6 +85,10 @@ std::string not_as_asked_words(const sim::Prediction& p) {
   return reasons.empty() ? std::string() : fmt::format(" ({})", fmt::join(reasons, "; "));
 }
 
+bool recorded(const sim::Prediction& p) {
+  return p.host == sim::HostConfidence::recorded || p.host == sim::HostConfidence::elsewhere;
+}
+
 /// What the step is of.
 std::string program_line(const sim::Prediction& p, const PlanBasis& basis) {
   const Settings& s = p.run.settings;
@@ -103,8 +107,7 @@ std::string program_line(const sim::Prediction& p, const PlanBasis& basis) {
       p.run.info.machine.empty() ? ""
                                  : fmt::format(" ({}{})", p.run.info.machine, basis.machine_assumed ? ", assumed" : ""),
       dtype(s.param_dtype, "none (the parameters' own)"), dtype(s.reduce_dtype, "none (as computed)"));
-  const bool recorded = p.host == sim::HostConfidence::recorded || p.host == sim::HostConfidence::elsewhere;
-  if (!recorded || basis.source == nullptr)
+  if (!recorded(p) || basis.source == nullptr)
     return line + not_as_asked_words(p);  // a model's own settings are defaults, which nobody chose
   const auto before = setting_options(*basis.source);
   const auto after = setting_options(s);
@@ -114,6 +117,23 @@ std::string program_line(const sim::Prediction& p, const PlanBasis& basis) {
       changes +=
           fmt::format("{} {} {} -> {}", changes.empty() ? "" : ",", before[i].first, before[i].second, after[i].second);
   return line + (changes.empty() ? "; settings: those of the source" : "; changed:" + changes) + not_as_asked_words(p);
+}
+
+/// Of a plan with expert parallelism: whose memory and times these are, and what its exchanges cost.
+std::string experts_line(const sim::Prediction& p) {
+  const Settings& s = p.run.settings;
+  std::string line = fmt::format("experts over {} ranks (expert_parallel)", s.expert_parallel);
+  if (s.router_imbalance > 1)
+    line += fmt::format(
+        ", router_imbalance {}: memory and times are those of the rank with the most tokens, {} times the mean; other "
+        "ranks have less",
+        s.router_imbalance, s.router_imbalance);
+  else
+    line += recorded(p) ? ", routing as recorded" : ", balanced routing: all ranks have as many tokens";
+  if (p.has_time)
+    line += fmt::format("; exposed all-to-all {:.2f} ms ({:.1f} % of the step)", p.exposed_all_to_all_ms,
+                        share_of(p.exposed_all_to_all_ms, p.step_ms));
+  return line;
 }
 
 /// An end of an interval, in ms: four digits, or all before the point.
@@ -296,6 +316,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
     lines.push_back(memory_line(p, basis.machine_assumed));
   if (fitting != nullptr) lines.push_back(best_that_fits(p, *fitting));
   if (p.has_time) lines.push_back(time_line(p));
+  if (p.run.settings.expert_parallel > 1) lines.push_back(experts_line(p));
   if (!p.has_time && !p.out_of_memory && !p.deadlock && !p.hang)
     lines.emplace_back("step time not known: the source has no times (no profiler trace of eager steps)");
   if (p.has_time && !rank_differences(p).empty()) lines.push_back(ranks_line(p));

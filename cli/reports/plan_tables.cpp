@@ -28,6 +28,12 @@ std::optional<TimeExplanation> explained(const sim::Prediction& p) {
   return std::move(*found);
 }
 
+/// Empty: none, or no time.
+std::vector<WaitedKind> waits(const sim::Prediction& p) {
+  const auto explanation = explained(p);
+  return explanation ? waited_kinds(p.run, *explanation) : std::vector<WaitedKind>{};
+}
+
 std::string share(double part, double whole) {
   return fmt::format("{:.1f} %", whole > 0 ? 100 * part / whole : 0);
 }
@@ -134,6 +140,11 @@ std::optional<std::vector<PhaseTime>> plan_time_table(const sim::Prediction& p) 
 std::string most_exposed(const sim::Prediction& p) {
   const auto explanation = explained(p);
   if (!explanation) return {};
+  if (p.run.settings.expert_parallel > 1) {
+    const std::vector<WaitedKind> kinds = waited_kinds(p.run, *explanation);
+    if (kinds.empty()) return {};
+    return fmt::format("{}s, {:.2f} ms together", dashed_name(kinds.front().kind), kinds.front().time.ms());
+  }
   std::map<std::size_t, Nanoseconds> waited;
   for (const IdlePart& part : explanation->parts)
     if (is_communication(part.cause) && part.op != kNoDeviceOp) waited[part.op] += part.length();
@@ -143,25 +154,10 @@ std::string most_exposed(const sim::Prediction& p) {
   return fmt::format("{}, {:.2f} ms", op_words(p.run, most->first), most->second.ms());
 }
 
-std::vector<WaitedKind> waited_kinds(const sim::Prediction& p) {
-  const auto explanation = explained(p);
-  if (!explanation) return {};
-  std::map<CollectiveKind, Nanoseconds> waited;
-  for (const IdlePart& part : explanation->parts) {
-    if (!is_communication(part.cause) || part.op == kNoDeviceOp) continue;
-    const DeviceOpRecord& op = p.run.device_ops[part.op];
-    if (op.kind == DeviceOpRecord::Kind::collective) waited[op.collective] += part.length();
-  }
-  std::vector<WaitedKind> out;
-  for (const auto& [kind, time] : waited) out.push_back({kind, time});
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.time > b.time; });
-  return out;
-}
-
 void print_plan_tables(std::ostream& out, const sim::Prediction& p) {
   if (const auto memory = plan_memory_table(p)) print_memory(out, *memory);
   if (const auto times = plan_time_table(p)) print_times(out, *times);
-  print_waits(out, waited_kinds(p));
+  print_waits(out, waits(p));
 }
 
 void add_plan_tables(const sim::Prediction& p, Json& json) {
@@ -180,7 +176,7 @@ void add_plan_tables(const sim::Prediction& p, Json& json) {
     for (const PhaseTime& row : *times) json["time_by_phase"].push_back(row_json(row));
   }
   json["waited_for_by_kind_ms"] = Json::object();
-  for (const WaitedKind& one : waited_kinds(p))
+  for (const WaitedKind& one : waits(p))
     json["waited_for_by_kind_ms"][std::string(dashed_name(one.kind))] = one.time.ms();
 }
 

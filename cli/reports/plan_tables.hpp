@@ -9,6 +9,7 @@
 
 #include "cli/terminal/output.hpp"
 #include "core/explain_time/phase_times.hpp"
+#include "core/explain_time/waited_kinds.hpp"
 #include "sim/predict/predict.hpp"
 
 namespace foreshard::cli {
@@ -31,15 +32,9 @@ struct PlanMemory {
 [[nodiscard]] std::optional<std::vector<PhaseTime>> plan_time_table(const sim::Prediction& p);
 
 /// "reduce-scatter of the root (1.96 GiB), 4.91 ms": the collective of which the step has most exposed; empty: none.
+/// With experts on several ranks, whose blocks have several exchanges each, of each kind all together: "all-to-alls,
+/// 34.16 ms together".
 [[nodiscard]] std::string most_exposed(const sim::Prediction& p);
-
-/// How long the compute stream waits for collectives of one kind.
-struct WaitedKind {
-  CollectiveKind kind = CollectiveKind::all_gather;
-  Nanoseconds time;
-};
-/// By kind, the longest first; empty: none, or no time.
-[[nodiscard]] std::vector<WaitedKind> waited_kinds(const sim::Prediction& p);
 
 void print_plan_tables(std::ostream& out, const sim::Prediction& p);
 void add_plan_tables(const sim::Prediction& p, Json& json);

@@ -200,6 +200,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["compute_ms"] = time_value(p, p.compute_ms);
   json["communication_ms"] = time_value(p, p.communication_ms);
   json["exposed_communication_ms"] = time_value(p, p.exposed_communication_ms);
+  json["exposed_all_to_all_ms"] = time_value(p, p.exposed_all_to_all_ms);
   json["idle_ms"] = time_value(p, p.idle_ms);
   const double rate = tokens_per_second(p);
   json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);

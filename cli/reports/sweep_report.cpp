@@ -52,6 +52,12 @@ bool counts_tokens(const SweepResult& result) {
                      [](const SweepPoint& p) { return p.settings.seq.value_or(1) > 1; });
 }
 
+/// Whether a point has its experts on several ranks.
+bool splits_experts(const SweepResult& result) {
+  return std::any_of(result.points.begin(), result.points.end(),
+                     [](const SweepPoint& p) { return p.settings.expert_parallel > 1; });
+}
+
 /// Whether times chose the best point; else memory alone did.
 bool timed(const SweepResult& result) {
   return result.best && result.points[*result.best].has_time;
@@ -88,6 +94,8 @@ void print_points(std::ostream& out, const SweepResult& result, const std::vecto
   const bool times = timed(result);
   if (times)
     columns.insert(columns.end(), {{"step", kRight}, {"step ±", kRight}, {std::string(rate_unit(result)), kRight}});
+  const bool exchanges = times && splits_experts(result);
+  if (exchanges) columns.push_back({"exposed all-to-all", kRight});
   columns.insert(columns.end(), {{"peak reserved", kRight}, {""}});
   Table table(columns);
   for (const std::size_t index : indices) {
@@ -99,6 +107,7 @@ void print_points(std::ostream& out, const SweepResult& result, const std::vecto
       cells.push_back(fmt::format("{:.0f} %", point.uncertainty * 100));
       cells.push_back(point.tokens_per_s_per_gpu > 0 ? fmt::format("{:.0f}", point.tokens_per_s_per_gpu) : "-");
     }
+    if (exchanges) cells.push_back(milliseconds(point.exposed_all_to_all_ms));
     cells.push_back(format_bytes_fixed(point.peaks.reserved));
     cells.push_back(marks(result, index));
     table.row(cells);
@@ -155,6 +164,7 @@ std::string slowest_words(const SweepResult& result, const SweepPoint& best) {
     if (point.state != SweepPoint::State::ran || !point.has_time || point.valid != best.valid) continue;
     if (point.may_run_out_of_memory != best.may_run_out_of_memory) continue;
     if ((point.tokens_per_s_per_gpu > 0) != (best.tokens_per_s_per_gpu > 0)) continue;
+    if (point.settings.router_imbalance != best.settings.router_imbalance) continue;
     if (slowest == nullptr || time(point) > time(*slowest)) slowest = &point;
   }
   if (slowest == nullptr || !best.has_time || slowest == &best) return {};
@@ -244,6 +254,12 @@ std::string measure_words(const SweepResult& result) {
   return fmt::format(" by {}", best.tokens_per_s_per_gpu > 0 ? rate_unit(result) : "step time");
 }
 
+/// ", 34.16 ms exposed all-to-all", where points have their experts on several ranks.
+std::string exchange_words(const SweepResult& result, const SweepPoint& point) {
+  if (!point.has_time || !splits_experts(result)) return {};
+  return fmt::format(", {} exposed all-to-all", milliseconds(point.exposed_all_to_all_ms));
+}
+
 /// The sweep's first lines.
 void print_answer(std::ostream& out, const SweepResult& result) {
   if (!result.best) {
@@ -259,8 +275,8 @@ void print_answer(std::ostream& out, const SweepResult& result) {
                      result.memory_limit ? " within " + format_bytes(*result.memory_limit) : std::string(),
                      tie_words(result, best), answer_options(result, best),
                      best.has_time ? fmt::format(": {} a step", milliseconds(best.step_ms)) : std::string(),
-                     format_bytes(best.peaks.reserved), host_range_words(best), slowest_words(result, best),
-                     sure ? "" : "; it may not fit", best.valid ? "" : "; not valid");
+                     format_bytes(best.peaks.reserved), host_range_words(best) + exchange_words(result, best),
+                     slowest_words(result, best), sure ? "" : "; it may not fit", best.valid ? "" : "; not valid");
   if (!best.has_time)
     out << "which is fastest is not known: the source has no times (no profiler trace of eager steps)\n";
   print_most_that_fits(out, result);
@@ -275,7 +291,7 @@ void print_ties(std::ostream& out, const SweepResult& result) {
     const SweepPoint& tie = result.points[result.ties[i]];
     out << fmt::format("  {} ({}{})\n", options_of(result, tie, true),
                        tie.has_time ? milliseconds(tie.step_ms) + ", " : std::string(),
-                       format_bytes(tie.peaks.reserved));
+                       format_bytes(tie.peaks.reserved) + exchange_words(result, tie));
   }
   if (result.ties.size() > kShown) out << fmt::format("  and {} more (--json has all)\n", result.ties.size() - kShown);
 }
@@ -360,6 +376,7 @@ Json point_json(const SweepResult& result, std::size_t index) {
   json["step_ms"] = time(point.step_ms);
   json["host_ms"] = time(point.host_ms);
   json["exposed_communication_ms"] = time(point.exposed_communication_ms);
+  json["exposed_all_to_all_ms"] = time(point.exposed_all_to_all_ms);
   json["tokens_per_s_per_gpu"] = point.tokens_per_s_per_gpu > 0 ? Json(point.tokens_per_s_per_gpu) : Json(nullptr);
   json["host_bound"] = point.host_bound;
   json["uncertainty"] = point.uncertainty;
@@ -413,6 +430,23 @@ Json optional_index(const std::optional<std::size_t>& index) {
   return index ? Json(*index) : Json(nullptr);
 }
 
+/// Of each value of router_imbalance what is best; null where there is not more than one.
+Json imbalances_json(const SweepResult& result) {
+  if (result.others.empty()) return nullptr;
+  Json list = Json::array();
+  const auto add = [&](const Ranking& ranking) {
+    list.push_back({{"router_imbalance",
+                     ranking.best ? Json(result.points[*ranking.best].settings.router_imbalance) : Json(nullptr)},
+                    {"best", optional_index(ranking.best)},
+                    {"fastest", optional_index(ranking.fastest)},
+                    {"pareto", ranking.pareto},
+                    {"ties", ranking.ties}});
+  };
+  add(result);
+  for (const Ranking& ranking : result.others) add(ranking);
+  return list;
+}
+
 }  // namespace
 
 std::string_view name(sim::SweepPoint::State state) {
@@ -449,19 +483,41 @@ const SweepPoint* larger_refused(const SweepResult& result) {
   return refused == result.points.end() ? nullptr : &*refused;
 }
 
+namespace {
+
+/// The values of router_imbalance, as given; empty: not more than one.
+std::vector<double> imbalances(const SweepResult& result) {
+  std::vector<double> out;
+  for (const SweepPoint& point : result.points)
+    if (point.state != SweepPoint::State::refused &&
+        std::find(out.begin(), out.end(), point.settings.router_imbalance) == out.end())
+      out.push_back(point.settings.router_imbalance);
+  return out.size() > 1 ? out : std::vector<double>{};
+}
+
+Ranking rank(const SweepResult& result, std::optional<double> router_imbalance) {
+  const std::vector<PointCost> costs = sim::costs(result.points, router_imbalance);
+  Ranking out;
+  out.pareto = pareto(costs);
+  if (out.pareto.empty()) return out;
+  out.fastest = out.pareto.front();
+  out.ties = ties(costs, *out.fastest);
+  out.best = smallest(costs, *out.fastest, out.ties);
+  if (out.best != out.fastest) {  // the same points, the fastest of them first
+    std::erase(out.ties, *out.best);
+    out.ties.insert(out.ties.begin(), *out.fastest);
+  }
+  return out;
+}
+
+}  // namespace
+
 void find_best(SweepResult& result) {
   result.most = most_that_fits(result);
-  const std::vector<PointCost> costs = sim::costs(result.points);
-  result.pareto = pareto(costs);
-  result.fastest = result.best = std::nullopt;
-  if (result.pareto.empty()) return;
-  result.fastest = result.pareto.front();
-  result.ties = ties(costs, *result.fastest);
-  result.best = smallest(costs, *result.fastest, result.ties);
-  if (result.best != result.fastest) {  // the same points, the fastest of them first
-    std::erase(result.ties, *result.best);
-    result.ties.insert(result.ties.begin(), *result.fastest);
-  }
+  const std::vector<double> apart = imbalances(result);
+  static_cast<Ranking&>(result) = rank(result, apart.empty() ? std::nullopt : std::optional(apart.front()));
+  result.others.clear();
+  for (std::size_t i = 1; i < apart.size(); ++i) result.others.push_back(rank(result, apart[i]));
 }
 
 Json sweep_json(const SweepResult& result) {
@@ -479,6 +535,7 @@ Json sweep_json(const SweepResult& result) {
   json["fastest"] = optional_index(result.fastest);
   json["best_overall"] = json["fastest"];  // the former name
   json["ties"] = result.ties;
+  json["by_router_imbalance"] = imbalances_json(result);
   json["best_settings"] = result.best ? Json::object() : Json(nullptr);
   if (result.best)
     for (const auto& [key, value] : setting_options(result.points[*result.best].settings))
@@ -492,6 +549,15 @@ Json sweep_json(const SweepResult& result) {
   return json;
 }
 
+namespace {
+
+template <class Is>
+bool in_any(const SweepResult& result, const Is& is) {
+  return is(result) || std::any_of(result.others.begin(), result.others.end(), is);
+}
+
+}  // namespace
+
 std::string sweep_csv(const SweepResult& result) {
   std::string out = "index";
   for (const Range& range : result.ranges) out += ',' + csv_field(range.key);
@@ -504,6 +570,8 @@ std::string sweep_csv(const SweepResult& result) {
     out += std::to_string(i);
     for (const std::string& value : p.values) out += ',' + csv_field(value);
     const auto time = [&](double value) { return p.has_time ? fmt::format("{}", value) : std::string(); };
+    const auto in_front = [i](const Ranking& ranking) { return contains(ranking.pareto, i); };
+    const auto is_best = [i](const Ranking& ranking) { return ranking.best == i; };
     if (p.state == SweepPoint::State::refused)
       out += fmt::format(",{},,,,,,,,,,,,,,,", name(p.state));
     else
@@ -511,15 +579,16 @@ std::string sweep_csv(const SweepResult& result) {
                          time(p.host_ms), time(p.exposed_communication_ms),
                          p.tokens_per_s_per_gpu > 0 ? fmt::format("{}", p.tokens_per_s_per_gpu) : "", p.host_bound,
                          time(p.uncertainty), p.peaks.requested, p.peaks.allocated, p.peaks.active, p.peaks.reserved,
-                         p.num_alloc_retries, fits_word(p), p.valid, contains(result.pareto, i), result.best == i);
+                         p.num_alloc_retries, fits_word(p), p.valid, in_any(result, in_front), in_any(result, is_best));
     out += ',' + csv_field(p.reason) + '\n';
   }
   return out;
 }
 
-void print_sweep(std::ostream& out, const SweepResult& result) {
-  print_answer(out, result);
-  print_counts(out, result);
+namespace {
+
+/// The points of a ranking that no other one beats, and those that cannot be told from its best.
+void print_ranking(std::ostream& out, const SweepResult& result) {
   if (!result.pareto.empty()) {
     out << (timed(result) ? "\nno other point is faster and smaller than these:\n" : "\nno other point is smaller:\n");
     print_points(out, result, result.pareto);
@@ -527,6 +596,30 @@ void print_sweep(std::ostream& out, const SweepResult& result) {
   if (result.best && !contains(result.pareto, *result.best)) print_points(out, result, {*result.best});
   if (timed(result)) print_widths(out, result);
   print_ties(out, result);
+}
+
+/// Each further router_imbalance by itself.
+void print_others(std::ostream& out, const SweepResult& result) {
+  if (result.others.empty()) return;
+  out << "\nrouter_imbalance is what routing does, not a choice: above are the points of its first value alone; of the "
+         "others:\n";
+  SweepResult other = result;
+  other.most = std::nullopt;
+  for (const Ranking& ranking : result.others) {
+    static_cast<Ranking&>(other) = ranking;
+    out << '\n';
+    print_answer(out, other);
+    print_ranking(out, other);
+  }
+}
+
+}  // namespace
+
+void print_sweep(std::ostream& out, const SweepResult& result) {
+  print_answer(out, result);
+  print_counts(out, result);
+  print_ranking(out, result);
+  print_others(out, result);
   print_may_not_fit(out, result);
   print_not_valid(out, result);
   print_retrying(out, result);

@@ -18,7 +18,16 @@
 
 namespace foreshard::cli {
 
-struct SweepResult {
+/// Which of the points are best, by index; found among those that are alternatives to one another.
+struct Ranking {
+  std::vector<std::size_t> pareto;
+  std::optional<std::size_t> best;  ///< of the fastest and what cannot be told from it, the one of least memory
+  std::vector<std::size_t> ties;    ///< the others of these, by time
+  std::optional<std::size_t> fastest;
+};
+
+/// The ranking is that of the points with the first router_imbalance given.
+struct SweepResult : Ranking {
   std::string source;  ///< as the user gave it
   std::string name;    ///< of the model or the recording
   std::string machine;
@@ -26,13 +35,11 @@ struct SweepResult {
   std::map<std::pair<std::string, std::string>, std::string> files;  ///< GivenRanges::files
   std::optional<Bytes> memory_limit;                                 ///< that the points were simulated under
   std::vector<sim::SweepPoint> points;
-  // Found in the points; indices.
-  std::vector<std::size_t> pareto;
-  std::optional<std::size_t> best;  ///< of the fastest and what cannot be told from it, the one of least memory
-  std::vector<std::size_t> ties;    ///< the others of these, by time
-  std::optional<PythonLines> code;  ///< of `best`
-  std::string fingerprint;          ///< of the whole sweep (fingerprint.hpp)
-  std::optional<std::size_t> fastest = {};
+  /// Of the further values of router_imbalance, in order: what routing makes of a step is no choice, so that points
+  /// with several are not ranked together.
+  std::vector<Ranking> others;
+  std::optional<PythonLines> code;           ///< of `best`
+  std::string fingerprint;                   ///< of the whole sweep (fingerprint.hpp)
   std::optional<std::size_t> most = {};      ///< where batch or sequence length differ: the most of a step that fits
   std::vector<sim::LargestFit> beyond = {};  ///< of `most`: the largest sizes that fit, where no next one is a point
   bool machine_assumed = false;              ///< machine_assumed() of the source

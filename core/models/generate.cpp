@@ -250,8 +250,8 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Hos
         "checkpointing under tensor parallelism was not compared with a recording: its memory is an estimate");
   if (settings.expert_parallel > 1)
     workload.estimates.emplace_back(
-        "expert parallelism follows torchtitan's source and was not compared with a recording: its memory, and what "
-        "its exchanges cost the host, are estimates");
+        "expert parallelism follows torchtitan's source and was not compared with a recording: its memory is an "
+        "estimate");
   if (model.experts > 0 && settings.router_imbalance == 1)
     workload.estimates.emplace_back(
         "experts are timed as if routing were balanced; no recording of a mixture of experts was at hand");

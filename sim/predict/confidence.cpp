@@ -64,17 +64,31 @@ bool measures_own_kernels(const MachineProfile& machine, const Workload& workloa
   return true;
 }
 
+/// Whether the host times were measured of a program without exchanges, and the planned one has some.
+bool assumes_exchanges(const Workload& workload) {
+  return workload.settings.expert_parallel > 1 && from_model(workload);
+}
+
+/// Why the host is assumed.
+std::string host_doubt(const Workload& workload) {
+  if (workload.host_program == workload.lowering)
+    return "the host is assumed: what the exchanges of experts and their split sizes cost it was measured of no "
+           "program, and counts as that of other ops";
+  return workload.lowering == Lowering::foreshard
+             ? "the host is assumed: foreshard's program is planned, but the host times were measured of eager "
+               "PyTorch; "
+               "`foreshard run` issues as slowly only with --pace-host (a profile that `foreshard probe` wrote has the "
+               "times of foreshard's own program)"
+             : "the host is assumed: eager PyTorch's program is planned, but the host times were measured of "
+               "foreshard's "
+               "own, which issues many times faster (a built-in profile has PyTorch's; --lowering foreshard plans the "
+               "program that was measured)";
+}
+
 /// A host of another program than the planned one: a step that it sets cannot be valid.
 void judge_host(const Workload& workload, Prediction& p) {
   if (p.host != HostConfidence::assumed) return;
-  std::string why =
-      workload.lowering == Lowering::foreshard
-          ? "the host is assumed: foreshard's program is planned, but the host times were measured of eager PyTorch; "
-            "`foreshard run` issues as slowly only with --pace-host (a profile that `foreshard probe` wrote has the "
-            "times of foreshard's own program)"
-          : "the host is assumed: eager PyTorch's program is planned, but the host times were measured of foreshard's "
-            "own, which issues many times faster (a built-in profile has PyTorch's; --lowering foreshard plans the "
-            "program that was measured)";
+  std::string why = host_doubt(workload);
   if (p.host_bound) return estimate(std::move(why), p);
   p.warnings.push_back(std::move(why));
 }
@@ -154,7 +168,7 @@ void judge_basis(const PredictionSpec& spec, const Workload& workload, const Set
 }
 
 HostConfidence host_confidence(const Workload& workload) {
-  if (workload.host_program != workload.lowering) return HostConfidence::assumed;
+  if (workload.host_program != workload.lowering || assumes_exchanges(workload)) return HostConfidence::assumed;
   return from_model(workload) ? HostConfidence::measured : HostConfidence::recorded;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/explain_time/waited_kinds.hpp"
 #include "core/run/stretch.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
@@ -56,6 +57,19 @@ void judge_retries(const Simulation& simulation, Prediction& p) {
       p);
 }
 
+/// Of a cycle the mean of its steps.
+double exposed_all_to_all_ms(const Simulation& simulation, const Prediction& p) {
+  const TimeExplainer explainer(p.run);
+  Nanoseconds sum;
+  for (std::size_t i = 0; i < p.cycle; ++i) {
+    const auto explanation = explainer.explain_at(simulation.steady - i);
+    if (!explanation) continue;
+    for (const WaitedKind& one : waited_kinds(p.run, *explanation))
+      if (one.kind == CollectiveKind::all_to_all) sum += one.time;
+  }
+  return sum.ms() / static_cast<double>(p.cycle);
+}
+
 /// The steady step, or cycle, on the compute stream.
 struct Span {
   Nanoseconds begin;
@@ -99,6 +113,7 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Setti
     p.communication_ms = busy.communication.ms() * share;
     p.exposed_communication_ms = busy.exposed_communication.ms() * share;
     p.idle_ms = (end - begin - busy.compute - busy.exposed_communication).ms() * share;
+    if (settings.expert_parallel > 1) p.exposed_all_to_all_ms = exposed_all_to_all_ms(simulation, p);
   }
   for (std::size_t step = 1; step < p.steps.size(); ++step)
     p.steps[step].ms = (simulation.step_end[step] - simulation.begin_of(step)).ms() * k;

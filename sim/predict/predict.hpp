@@ -42,7 +42,8 @@ inline constexpr double kInventedTies = 0.01;
 enum class HostConfidence : std::uint8_t {
   recorded = 0,   ///< the recorded process's own
   measured = 1,   ///< a machine profile's, of the program that is planned
-  assumed = 2,    ///< another program's: the lowering is not the one whose host was measured
+  assumed = 2,    ///< another program's: the lowering is not the one whose host was measured, or has exchanges of
+                  ///< experts that no measured program had
   elsewhere = 3,  ///< the recorded process's, on another machine
 };
 
@@ -106,7 +107,9 @@ struct Prediction {
   double communication_ms = 0;          ///< union of all collectives
   double exposed_communication_ms = 0;  ///< of that, while the compute stream is idle
   double idle_ms = 0;                   ///< neither: with compute and exposed communication it is step_ms
-  Utilization utilization;              ///< MFU
+  /// For how long the compute stream waits for all-to-alls of expert parallelism, all together (waited_kinds.hpp).
+  double exposed_all_to_all_ms = 0;
+  Utilization utilization;  ///< MFU
   bool host_bound = false;
   /// Not host_bound, but nothing was measured of the host, and one at the slow end of what is known would be what
   /// binds.

@@ -33,6 +33,7 @@ void fill(const Prediction& p, SweepPoint& point) {
   point.step_ms = p.step_ms;
   point.host_ms = p.host_ms;
   point.exposed_communication_ms = p.exposed_communication_ms;
+  point.exposed_all_to_all_ms = p.exposed_all_to_all_ms;
   point.host_bound = p.host_bound;
   point.uncertainty = p.interval.half_width(p.step_ms);
   point.difference = p.difference;
@@ -132,18 +133,20 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
   return points;
 }
 
-std::vector<PointCost> costs(const std::vector<SweepPoint>& points) {
+std::vector<PointCost> costs(const std::vector<SweepPoint>& points, std::optional<double> router_imbalance) {
   std::vector<PointCost> out;
   bool known = true;
   const auto doubt = [](const SweepPoint& point) {
     return std::array{!point.valid, fits(point) != Fits::surely, !point.has_time && point.step_num_alloc_retries > 0};
   };
+  const auto ran = [&](const SweepPoint& point) {
+    return point.state == SweepPoint::State::ran &&
+           point.settings.router_imbalance == router_imbalance.value_or(point.settings.router_imbalance);
+  };
   std::optional<std::array<bool, 3>> least;
   for (const SweepPoint& point : points)
-    if (point.state == SweepPoint::State::ran) least = std::min(least.value_or(doubt(point)), doubt(point));
-  const auto takes_part = [&](const SweepPoint& point) {
-    return point.state == SweepPoint::State::ran && doubt(point) == *least;
-  };
+    if (ran(point)) least = std::min(least.value_or(doubt(point)), doubt(point));
+  const auto takes_part = [&](const SweepPoint& point) { return ran(point) && doubt(point) == *least; };
   const bool timed = std::any_of(points.begin(), points.end(),
                                  [&](const SweepPoint& point) { return takes_part(point) && point.has_time; });
   for (std::size_t i = 0; i < points.size(); ++i) {

@@ -49,6 +49,7 @@ struct SweepPoint {
   double step_ms = 0;
   double host_ms = 0;
   double exposed_communication_ms = 0;
+  double exposed_all_to_all_ms = 0;  ///< Prediction::exposed_all_to_all_ms
   bool host_bound = false;
   double uncertainty = 0;           ///< the larger side of the plan's interval, relative to step_ms
   double difference = 0;            ///< Prediction::difference
@@ -104,7 +105,9 @@ struct SweepRequest {
 /// all may, and of points without a time those that retry in each step only where all do: their time would not be
 /// valid.
 /// Times are compared a token where batch, seq or accumulate differ between points, else a step.
-[[nodiscard]] std::vector<PointCost> costs(const std::vector<SweepPoint>& points);
+/// `router_imbalance`: of points with this one alone, which is what the data does and no choice; none: of all.
+[[nodiscard]] std::vector<PointCost> costs(const std::vector<SweepPoint>& points,
+                                           std::optional<double> router_imbalance = {});
 
 /// Whether a point lives within the memory that the allocator may take: as `plan` says it.
 enum class Fits : std::uint8_t {

@@ -19,6 +19,7 @@ Json json_of(const SweepPoint& p) {
           {"step_ms", p.step_ms},
           {"host_ms", p.host_ms},
           {"exposed_communication_ms", p.exposed_communication_ms},
+          {"exposed_all_to_all_ms", p.exposed_all_to_all_ms},
           {"host_bound", p.host_bound},
           {"uncertainty", p.uncertainty},
           {"difference", p.difference},
@@ -50,6 +51,7 @@ SweepPoint point_of(PieceMembers& members) {
   for (const auto& [key, value] : {std::pair{"step_ms", &p.step_ms},
                                    {"host_ms", &p.host_ms},
                                    {"exposed_communication_ms", &p.exposed_communication_ms},
+                                   {"exposed_all_to_all_ms", &p.exposed_all_to_all_ms},
                                    {"uncertainty", &p.uncertainty},
                                    {"difference", &p.difference},
                                    {"tokens_per_s_per_gpu", &p.tokens_per_s_per_gpu}})

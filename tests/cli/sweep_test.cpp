@@ -200,6 +200,46 @@ TEST_CASE("the options of a point are words that a shell gives to plan: files by
   CHECK(blanks.out.find("--alloc-conf 'max_split_size_mb:64, expandable_segments:True'") != std::string::npos);
 }
 
+TEST_CASE("points are ranked among those of their router_imbalance, which is no choice") {
+  using foreshard::sim::SweepPoint;
+  const auto point = [&](std::uint32_t ranks, double imbalance, double ms) {
+    SweepPoint out;
+    out.values = {std::to_string(ranks), imbalance == 1 ? "1" : "2"};
+    out.settings.expert_parallel = ranks;
+    out.settings.router_imbalance = imbalance;
+    out.has_time = true;
+    out.step_ms = ms;
+    out.exposed_all_to_all_ms = ms / 10;
+    out.peaks.reserved = out.least_reserved = out.most_reserved = foreshard::kGiB;
+    return out;
+  };
+  SweepResult result;
+  result.name = "a model";
+  result.ranges = {{"expert_parallel", {"4", "8"}}, {"router_imbalance", {"1", "2"}}};
+  result.points = {point(4, 1, 10), point(4, 2, 14), point(8, 1, 12), point(8, 2, 13)};
+  find_best(result);
+  CHECK(result.best == 0U);
+  REQUIRE(result.others.size() == 1);
+  CHECK(result.others[0].best == 3U);
+  const json said = json::parse(sweep_json(result).dump());
+  CHECK(said["points"][3]["exposed_all_to_all_ms"] == 1.3);
+  REQUIRE(said["by_router_imbalance"].size() == 2);
+  CHECK(said["by_router_imbalance"][1] ==
+        json{{"router_imbalance", 2.0}, {"best", 3}, {"fastest", 3}, {"pareto", {3}}, {"ties", json::array()}});
+  std::ostringstream text;
+  print_sweep(text, result);
+  CHECK(text.str().starts_with(
+      "best: --expert-parallel 4 --router-imbalance 1: 10.00 ms a step, 1 GiB reserved, 1.00 ms "
+      "exposed all-to-all; the slowest, --expert-parallel 8 --router-imbalance 1, takes 20.0 %"));
+  CHECK(text.str().find("\nbest: --expert-parallel 8 --router-imbalance 2: 13.00 ms a step") != std::string::npos);
+  CHECK(sweep_csv(result).find("3,8,2,ran") != std::string::npos);
+  result.points.erase(result.points.begin() + 1);
+  result.points.pop_back();
+  find_best(result);
+  CHECK(result.others.empty());
+  CHECK(json::parse(sweep_json(result).dump())["by_router_imbalance"].is_null());
+}
+
 TEST_CASE("a point that may run out of memory does not win over one that surely fits, and is never a plain fit") {
   using foreshard::sim::SweepPoint;
   const auto gib = [](double size) { return static_cast<foreshard::Bytes>(size * foreshard::kGiB); };
