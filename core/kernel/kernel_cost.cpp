@@ -144,6 +144,12 @@ KernelMath elementwise_math(std::span<const TensorView> operands) {
   return {.dtype = narrowest, .m = out.numel(), .access = access};
 }
 
+/// Heads of q and k may be wider than those of v (latent attention): the width that makes the same products. Forward
+/// has one of each, backward three with q's or k's and two with v's.
+std::uint64_t attention_width(const TensorView& k, const TensorView& v, bool backward) {
+  return backward ? (3 * k.shape[3] + 2 * v.shape[3]) / 5 : (k.shape[3] + v.shape[3]) / 2;
+}
+
 KernelMath attention_math(const Kernel& kernel, bool backward) {
   const TensorView& q = kernel.operands[backward ? 4 : 2];
   const TensorView& k = kernel.operands[backward ? 5 : 3];
@@ -153,7 +159,7 @@ KernelMath attention_math(const Kernel& kernel, bool backward) {
           static_cast<std::uint32_t>(q.shape[0] * q.shape[1]),
           q.shape[2],
           k.shape[2],
-          q.shape[3]};
+          attention_width(k, kernel.operands[backward ? 6 : 4], backward)};
 }
 
 constexpr std::uint64_t kAligned = 8;   ///< elements of 16 bits in 16 bytes

@@ -18,10 +18,11 @@ constexpr Bytes kCudnnBackwardExtra = 256;
 
 struct Sizes {
   std::uint64_t batch, heads, kv_heads, queries, keys, head_dim;
+  std::uint64_t value_dim;  ///< head_dim but in latent attention
 };
 
-Sizes sizes(const Tensor& q, const Tensor& k) {
-  return {q->shape[0], q->shape[1], k->shape[1], q->shape[2], k->shape[2], q->shape[3]};
+Sizes sizes(const Tensor& q, const Tensor& k, const Tensor& v) {
+  return {q->shape[0], q->shape[1], k->shape[1], q->shape[2], k->shape[2], q->shape[3], v->shape[3]};
 }
 
 /// cudnn_sdp: dq in float32, with grouped heads dk and dv of every query head, and one float a row.
@@ -44,10 +45,10 @@ Tensor rows(Tape& tape, const Tensor& logsumexp, const Sizes& s) {
 /// `operands`: out, log-sum-exp as it lies or nothing, q, k, v.
 void launch_forward(Tape& tape, std::string_view label, const Attention& how, const std::array<Tensor, 5>& operands) {
   const auto& [out, logsumexp, q, k, v] = operands;
-  const Sizes s = sizes(q, k);
+  const Sizes s = sizes(q, k, v);
   const Tensor statistics = logsumexp ? rows(tape, logsumexp, s) : nullptr;
   tape.launch(label, kernel(KernelOp::attention, s, how.causal), out, statistics, q, k, v);
-  if (how.dropout != 0 || !logsumexp) tape.not_as_described();
+  if (how.dropout != 0 || !logsumexp || s.value_dim != s.head_dim) tape.not_as_described();
 }
 
 /// should_compute_logsumexp (sdp_utils.cpp): where autograd will ask for it. Flash attention always has one.
@@ -76,17 +77,18 @@ Tensors cudnn_backward_temporaries(Tape& tape, const Sizes& s, DType dtype) {
 /// cuDNN's and flash's backward run the same kernels: rows' products, the gradients, dq's cast, sums of grouped heads.
 Tensors half_backward(Tape& tape, const AttentionKept& kept, const Tensor& gradient, bool causal) {
   const auto& [k, q, v, logsumexp, result] = kept;
-  const Sizes s = sizes(q, k);
+  const Sizes s = sizes(q, k, v);
   const bool flash = tape.options().flash_attention;
   Tensors out{tape.empty_like(q), tape.empty_like(k), tape.empty_like(v)};
   const Tensors temporaries =
       flash ? flash_backward_temporaries(tape, s, q->dtype) : cudnn_backward_temporaries(tape, s, q->dtype);
   tape.launch_fused(Launch::elementwise, flash ? "flash dot_do_o" : "cudnn dot_do_o",
-                    bytes_cost(2 * q->bytes(), MemoryAccess::row, q->numel(), q->dtype));
+                    bytes_cost(2 * result->bytes(), MemoryAccess::row, result->numel(), q->dtype));
   tape.launch(flash ? "aten::_scaled_dot_product_flash_attention_backward"
                     : "aten::_scaled_dot_product_cudnn_attention_backward",
               kernel(KernelOp::attention_backward, s, causal), out[0], out[1], out[2], gradient, q, k, v, result,
               rows(tape, logsumexp, s), temporaries[flash ? 1 : 0]);
+  if (s.value_dim != s.head_dim) tape.not_as_described();
   tape.launch_fused(Launch::elementwise, flash ? "flash convert_dq" : "cudnn convert_dq",
                     bytes_cost(q->numel() * kFloat + q->bytes(), MemoryAccess::contiguous, q->numel(), q->dtype));
   if (s.kv_heads != s.heads) {
@@ -98,14 +100,20 @@ Tensors half_backward(Tape& tape, const AttentionKept& kept, const Tensor& gradi
   return out;
 }
 
+/// alloc_with_matching_layout (cudnn/MHA.cpp): the order of dimensions of q, the width of v.
+Tensor cudnn_result(Tape& tape, const Tensor& q, const Sizes& s) {
+  if (s.value_dim == s.head_dim) return tape.empty_like(q);
+  return tape.empty_like(tape.alias(q, {s.batch, s.heads, s.queries, s.value_dim}, q->strides, false));
+}
+
 /// The result, its log-sum-exp, the random seed and offset.
 Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how,
                             bool statistics) {
   if (Tensors kept = tape.reuse(Selected::attention); !kept.empty()) return kept;
-  const Sizes s = sizes(q, k);
+  const Sizes s = sizes(q, k, v);
   const Tensor seed = tape.workspace(8);
   const Tensor offset = tape.workspace(8);
-  const Tensor out = tape.empty_like(q);
+  const Tensor out = cudnn_result(tape, q, s);
   Tensor logsumexp;
   if (statistics) logsumexp = tape.empty({s.batch, s.heads, s.queries, 1}, DType::float32);
   const Tensor workspace = tape.workspace(kCudnnForwardWorkspace);
@@ -120,7 +128,7 @@ Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const 
 /// blocks are split there, which takes temporaries that are left out here.
 Tensors run_flash_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
   if (Tensors kept = tape.reuse(Selected::attention); !kept.empty()) return kept;
-  const Sizes s = sizes(q, k);
+  const Sizes s = sizes(q, k, v);
   const Tensor out = tape.empty_like(q);
   const Tensor logsumexp = tape.empty({s.batch, s.heads, s.queries}, DType::float32);
   const Tensor seed = tape.workspace(16);
@@ -174,15 +182,15 @@ Tensors efficient_backward(Tape& tape, Node& node, const Tensors& gradients, boo
   const Unpacked kept(tape, node);
   const Tensor& k = kept[0];
   const Tensor& q = kept[1];
-  const Sizes s = sizes(q, k);
+  const Sizes s = sizes(q, k, kept[2]);
   Tensors out;
   out.push_back(heads_inside(tape, s, s.queries, s.head_dim, q->dtype));
   out.push_back(heads_inside(tape, s, s.keys, s.head_dim, q->dtype));
-  out.push_back(heads_inside(tape, s, s.keys, s.head_dim, q->dtype));
+  out.push_back(heads_inside(tape, s, s.keys, s.value_dim, q->dtype));
   Tensor delta;  // (grad_out * out).sum(-1), made contiguous
   {
-    const Tensor product = tape.empty(q->shape, DType::float32);
-    tape.launch_fused(Launch::elementwise, "aten::mul", bytes_cost(2 * q->bytes() + product->bytes()));
+    const Tensor product = tape.empty({s.batch, s.heads, s.queries, s.value_dim}, DType::float32);
+    tape.launch_fused(Launch::elementwise, "aten::mul", bytes_cost(2 * gradients[0]->bytes() + product->bytes()));
     Tensor sum = tape.empty({s.batch, s.queries, s.heads}, DType::float32);
     tape.launch_fused(Launch::reduction, "aten::sum", bytes_cost(product->bytes() + sum->bytes()));
     delta = tape.empty(sum->shape, sum->dtype);
@@ -204,8 +212,8 @@ Tensor efficient_attention(Tape& tape, const Tensor& q, const Tensor& k, const T
   tape.save(node, k);
   tape.save(node, q);
   tape.save(node, v);
-  const Sizes s = sizes(q, k);
-  Tensor out = heads_inside(tape, s, s.queries, s.head_dim, q->dtype);
+  const Sizes s = sizes(q, k, v);
+  Tensor out = heads_inside(tape, s, s.queries, s.value_dim, q->dtype);
   Tensor logsumexp;
   if (wants_logsumexp(node)) logsumexp = tape.empty({s.batch, s.heads, round_up(s.queries, 32)}, DType::float32);
   launch_forward(tape, "aten::_scaled_dot_product_efficient_attention", how, {out, logsumexp, q, k, v});
@@ -229,13 +237,15 @@ Tensors attention_backward(Tape& tape, const AttentionKept& kept, const Tensor& 
 Tensor attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
   // sdp_utils.cpp: cuDNN or flash first (TargetGpu) for 16-bit types, head dimensions up to 128 in multiples of 8; what
   // neither takes (float32) goes to the memory-efficient kernel, which takes no grouped heads
-  // (check_batch_size_and_num_heads_dense<false>): those go to the math fallback.
+  // (check_batch_size_and_num_heads_dense<false>): those go to the math fallback. Heads of v of another width than q's
+  // flash does not take (check_head_dim_size_flash); cuDNN takes them on sm90 up to 256, with cuDNN 9.10 or later.
   tape.spend(HostCall::view);
   const bool half = itemsize(q->dtype) == 2;
   if (!half && q->shape[1] != k->shape[1]) {
     FORESHARD_CHECK(how.dropout == 0, "the math fallback is written without dropout");
     return math_attention(tape, q, k, v, how.causal);
   }
+  if (v->shape[3] != q->shape[3] && tape.options().flash_attention) return efficient_attention(tape, q, k, v, how);
   return half ? half_attention(tape, q, k, v, how) : efficient_attention(tape, q, k, v, how);
 }
 

@@ -54,7 +54,7 @@ Result<ModelConfig> expert_parallel_part(const ModelConfig& model, const Setting
   };
   if (model.experts == 0)
     return refuse(fmt::format("{} has no experts to split", model.name),
-                  "mixtral and qwen3_moe configurations have them");
+                  "mixtral, qwen3_moe and deepseek_v3 configurations have them");
   if (model.experts % parts != 0)
     return refuse(fmt::format("expert_parallel {} does not divide {}'s {} experts", parts, model.name, model.experts),
                   "use a divisor: uneven parts are not supported");
@@ -88,6 +88,7 @@ std::unique_ptr<Family> make_family(const ModelConfig& config) {
     case ModelFamily::hf_qwen3:
     case ModelFamily::hf_mixtral:
     case ModelFamily::hf_qwen3_moe:
+    case ModelFamily::hf_deepseek_v3:
       return model::make_hf_decoder(config);
     case ModelFamily::hf_gpt2:
       return model::make_hf_gpt2(config);
@@ -240,6 +241,11 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Hos
     workload.estimates.push_back(
         "grouped-query attention in float32 takes PyTorch's math fallback, which follows its source and was not "
         "compared with a recording: its memory is an estimate");
+  if (model.family == ModelFamily::hf_deepseek_v3)
+    workload.estimates.emplace_back(
+        "DeepSeek-V3 follows transformers' source and was not compared with a recording: its memory is an estimate; "
+        "attention is priced as measured with heads as wide in v as in q, kernels of the grouped top-k by their bytes, "
+        "and the router's correction bias is not updated (transformers does not, either)");
   if (model.family == ModelFamily::mpt)
     workload.estimates.push_back("MPT follows llm-foundry's source and was not compared with a recording");
   if (settings.checkpoint == Checkpoint::selective_layer)

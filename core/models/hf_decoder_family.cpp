@@ -1,5 +1,6 @@
-// LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, MixtralForCausalLM and Qwen3MoeForCausalLM of Hugging Face
-// transformers 5: sdpa, no cache, labels given. The names that Python drops go in the same order here.
+// LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, MixtralForCausalLM, Qwen3MoeForCausalLM and
+// DeepseekV3ForCausalLM of Hugging Face transformers 5: sdpa, no cache, labels given. The names that Python drops go in
+// the same order here.
 #include <fmt/format.h>
 
 #include "core/kernel/kernel_cost.hpp"
@@ -7,6 +8,7 @@
 #include "core/models/hf_block_parameters.hpp"
 #include "core/models/hf_decoder_block.hpp"
 #include "core/models/hf_experts.hpp"
+#include "core/models/hf_latent_attention.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -40,7 +42,18 @@ class HfDecoder final : public Family {
   [[nodiscard]] Tensor named(const WrappedModel& model, std::uint32_t index, std::string_view name) const;
   [[nodiscard]] HfLinear layer(const WrappedModel& model, std::uint32_t index, const std::string& name) const;
   [[nodiscard]] HfAttention attention_of(const WrappedModel& model, std::uint32_t index) const;
+  [[nodiscard]] HfLatentAttention latent_attention_of(const WrappedModel& model, std::uint32_t index) const;
+  [[nodiscard]] HfFeedForward feed_forward_of(const WrappedModel& model, std::uint32_t index,
+                                              const std::string& module) const;
+  [[nodiscard]] Tensor attend(WrappedModel& model, std::uint32_t index, const Tensors& inputs, const Tensor& x) const;
   [[nodiscard]] HfBlockParameters parameters_of(bool experts) const;
+  void add_attention(HfBlockParameters& out) const;
+  void add_latent_attention(HfBlockParameters& out) const;
+  void add_feed_forward(HfBlockParameters& out, const std::string& module, std::uint64_t ffn) const;
+  void add_experts(HfBlockParameters& out) const;
+  [[nodiscard]] bool latent() const { return c_.latent.kv_rank > 0; }
+  /// Of the rotary tables.
+  [[nodiscard]] std::uint64_t rotary_width() const { return latent() ? c_.latent.rope : c_.head_dim; }
   [[nodiscard]] const HfBlockParameters& block_of(std::uint32_t index) const {
     return c_.has_experts(index) ? sparse_ : dense_;
   }
@@ -56,33 +69,61 @@ HfDecoder::HfDecoder(const ModelConfig& config)
   for (std::uint32_t i = 0; i < c_.layers; ++i) first_.push_back(first_.back() + block_of(i).size());
 }
 
-HfBlockParameters HfDecoder::parameters_of(bool experts) const {
-  HfBlockParameters out;
+void HfDecoder::add_attention(HfBlockParameters& out) const {
   const std::uint64_t q = c_.heads * c_.head_dim;
   const std::uint64_t kv = c_.kv_heads * c_.head_dim;
-  const auto width = static_cast<std::int64_t>(c_.dim);
   const auto head_width = static_cast<std::int64_t>(c_.head_dim);
   out.add_linear("self_attn.q_proj", q, c_.dim, c_.attention_bias);
   out.add_linear("self_attn.k_proj", kv, c_.dim, c_.attention_bias);
   out.add_linear("self_attn.v_proj", kv, c_.dim, c_.attention_bias);
   out.add_linear("self_attn.o_proj", c_.dim, q, c_.attention_bias && c_.family != ModelFamily::hf_qwen2);
-  if (normalises_heads()) {
-    out.add("self_attn.q_norm.weight", {head_width});
-    out.add("self_attn.k_norm.weight", {head_width});
-  }
-  if (experts) {
-    const auto count = static_cast<std::int64_t>(c_.experts);
-    const std::int64_t local = count / c_.expert_ranks;
-    const auto ffn = static_cast<std::int64_t>(c_.ffn);
-    out.add("mlp.gate.weight", {count, width});
-    out.add("mlp.experts.gate_up_proj", {local, 2 * ffn, width}, c_.expert_ranks > 1);
-    out.add("mlp.experts.down_proj", {local, width, ffn}, c_.expert_ranks > 1);
+  if (!normalises_heads()) return;
+  out.add("self_attn.q_norm.weight", {head_width});
+  out.add("self_attn.k_norm.weight", {head_width});
+}
+
+/// DeepseekV3Attention.__init__
+void HfDecoder::add_latent_attention(HfBlockParameters& out) const {
+  const LatentAttention& l = c_.latent;
+  const std::uint64_t q = c_.heads * l.query();
+  if (l.q_rank == 0) {
+    out.add_linear("self_attn.q_proj", q, c_.dim, false);
   } else {
-    const std::uint64_t ffn = c_.dense_ffn > 0 ? c_.dense_ffn : c_.ffn;
-    out.add_linear("mlp.gate_proj", ffn, c_.dim, c_.mlp_bias);
-    out.add_linear("mlp.up_proj", ffn, c_.dim, c_.mlp_bias);
-    out.add_linear("mlp.down_proj", c_.dim, ffn, c_.mlp_bias);
+    out.add_linear("self_attn.q_a_proj", l.q_rank, c_.dim, c_.attention_bias);
+    out.add("self_attn.q_a_layernorm.weight", {static_cast<std::int64_t>(l.q_rank)});
+    out.add_linear("self_attn.q_b_proj", q, l.q_rank, false);
   }
+  out.add_linear("self_attn.kv_a_proj_with_mqa", l.kv_rank + l.rope, c_.dim, c_.attention_bias);
+  out.add("self_attn.kv_a_layernorm.weight", {static_cast<std::int64_t>(l.kv_rank)});
+  out.add_linear("self_attn.kv_b_proj", c_.heads * (l.nope + l.value), l.kv_rank, false);
+  out.add_linear("self_attn.o_proj", c_.dim, c_.heads * l.value, c_.attention_bias);
+}
+
+void HfDecoder::add_feed_forward(HfBlockParameters& out, const std::string& module, std::uint64_t ffn) const {
+  out.add_linear(module + ".gate_proj", ffn, c_.dim, c_.mlp_bias);
+  out.add_linear(module + ".up_proj", ffn, c_.dim, c_.mlp_bias);
+  out.add_linear(module + ".down_proj", c_.dim, ffn, c_.mlp_bias);
+}
+
+/// Router, routed and shared experts. DeepseekV3MoE has its experts first.
+void HfDecoder::add_experts(HfBlockParameters& out) const {
+  const auto count = static_cast<std::int64_t>(c_.experts);
+  const std::int64_t local = count / c_.expert_ranks;
+  const auto width = static_cast<std::int64_t>(c_.dim);
+  const auto ffn = static_cast<std::int64_t>(c_.ffn);
+  const bool router_first = c_.family != ModelFamily::hf_deepseek_v3;
+  if (router_first) out.add("mlp.gate.weight", {count, width});
+  out.add("mlp.experts.gate_up_proj", {local, 2 * ffn, width}, c_.expert_ranks > 1);
+  out.add("mlp.experts.down_proj", {local, width, ffn}, c_.expert_ranks > 1);
+  if (!router_first) out.add("mlp.gate.weight", {count, width});
+  if (c_.shared_experts > 0) add_feed_forward(out, "mlp.shared_experts", c_.ffn * c_.shared_experts);
+}
+
+HfBlockParameters HfDecoder::parameters_of(bool experts) const {
+  HfBlockParameters out;
+  const auto width = static_cast<std::int64_t>(c_.dim);
+  latent() ? add_latent_attention(out) : add_attention(out);
+  experts ? add_experts(out) : add_feed_forward(out, "mlp", c_.dense_ffn > 0 ? c_.dense_ffn : c_.ffn);
   out.add("input_layernorm.weight", {width});
   out.add("post_attention_layernorm.weight", {width});
   return out;
@@ -113,7 +154,7 @@ Result<void> HfDecoder::check(const Settings& settings, const BatchSize&) const 
 void HfDecoder::setup(SetupWriter& writer, const BatchSize&) const {
   // inv_freq and original_inv_freq, moved to the GPU by fully_shard and kept by the script over to_empty.
   constexpr int kBuffers = 2;
-  const Bytes bytes = c_.head_dim / 2 * itemsize(DType::float32);
+  const Bytes bytes = rotary_width() / 2 * itemsize(DType::float32);
   std::vector<TensorId> moved;
   for (int i = 0; i < kBuffers; ++i) moved.push_back(writer.alloc(bytes));
   for (int i = 0; i < kBuffers; ++i) writer.alloc(bytes);
@@ -127,6 +168,8 @@ void HfDecoder::setup(SetupWriter& writer, const BatchSize&) const {
     if (!writer.settings().offload) writer.alloc(bytes);
     writer.free(old);
   }
+  for (std::uint32_t i = 0; i < c_.layers && c_.expert_groups > 0; ++i)  // e_score_correction_bias
+    if (c_.has_experts(i)) writer.alloc(c_.experts * itemsize(DType::float32));
   if (before_head < writer.order().size() && !writer.settings().offload) writer.alloc_shard(writer.order().back());
   writer.init_normal();
 }
@@ -160,22 +203,58 @@ HfAttention HfDecoder::attention_of(const WrappedModel& model, std::uint32_t ind
   return out;
 }
 
+HfLatentAttention HfDecoder::latent_attention_of(const WrappedModel& model, std::uint32_t index) const {
+  HfLatentAttention out;
+  if (c_.latent.q_rank == 0) {
+    out.q = layer(model, index, "self_attn.q_proj");
+  } else {
+    out.q_a = layer(model, index, "self_attn.q_a_proj");
+    out.q_a_norm = named(model, index, "self_attn.q_a_layernorm.weight");
+    out.q_b = layer(model, index, "self_attn.q_b_proj");
+  }
+  out.kv_a = layer(model, index, "self_attn.kv_a_proj_with_mqa");
+  out.kv_a_norm = named(model, index, "self_attn.kv_a_layernorm.weight");
+  out.kv_b = layer(model, index, "self_attn.kv_b_proj");
+  out.o = layer(model, index, "self_attn.o_proj");
+  return out;
+}
+
+/// self.self_attn
+Tensor HfDecoder::attend(WrappedModel& model, std::uint32_t index, const Tensors& inputs, const Tensor& x) const {
+  const RotaryTables tables{inputs[1], inputs[2]};
+  if (latent()) return hf_latent_attention(model.tape(), c_, latent_attention_of(model, index), x, tables);
+  return hf_attention(model.tape(), c_, attention_of(model, index), x, tables);
+}
+
+HfFeedForward HfDecoder::feed_forward_of(const WrappedModel& model, std::uint32_t index,
+                                         const std::string& module) const {
+  return {layer(model, index, module + ".gate_proj"), layer(model, index, module + ".up_proj"),
+          layer(model, index, module + ".down_proj")};
+}
+
 Tensor HfDecoder::mix_experts(WrappedModel& model, std::uint32_t index, const Tensor& x) const {
-  const HfExperts weights{named(model, index, "mlp.gate.weight"), named(model, index, "mlp.experts.gate_up_proj"),
-                          named(model, index, "mlp.experts.down_proj"), c_.experts_per_token, c_.scores_add_up};
-  if (c_.expert_ranks == 1) return hf_experts(model.tape(), weights, x);
-  return hf_experts(model.tape(), weights, x, [&](const Tensor& rows, const Tensor& counts) {
-    return run_dispatched(model, index, weights, rows, counts);
-  });
+  Tape& tape = model.tape();
+  const HfExperts weights{named(model, index, "mlp.gate.weight"),
+                          named(model, index, "mlp.experts.gate_up_proj"),
+                          named(model, index, "mlp.experts.down_proj"),
+                          c_.experts_per_token,
+                          c_.scores_add_up,
+                          c_.expert_groups,
+                          c_.expert_groups_per_token};
+  RunRows elsewhere;
+  if (c_.expert_ranks > 1)
+    elsewhere = [&](const Tensor& rows, const Tensor& counts) {
+      return run_dispatched(model, index, weights, rows, counts);
+    };
+  const Tensor routed = hf_experts(tape, weights, x, elsewhere);
+  if (c_.shared_experts == 0) return routed;
+  return add(tape, routed, hf_feed_forward(tape, feed_forward_of(model, index, "mlp.shared_experts"), x));
 }
 
 /// self.mlp
 Tensor HfDecoder::mix(WrappedModel& model, std::uint32_t index, const Tensor& x) const {
   if (c_.has_experts(index)) return mix_experts(model, index, x);
-  return hf_feed_forward(
-      model.tape(),
-      {layer(model, index, "mlp.gate_proj"), layer(model, index, "mlp.up_proj"), layer(model, index, "mlp.down_proj")},
-      x);
+  return hf_feed_forward(model.tape(), feed_forward_of(model, index, "mlp"), x);
 }
 
 /// …DecoderLayer.forward; `inputs`: hidden states, cos, sin.
@@ -183,7 +262,7 @@ Tensor HfDecoder::block(WrappedModel& model, std::uint32_t index, const Tensors&
   Tape& tape = model.tape();
   Tensor residual = inputs[0];
   Tensor hidden = hf_rms_norm(tape, residual, named(model, index, "input_layernorm.weight"));
-  hidden = hf_attention(tape, c_, attention_of(model, index), hidden, {inputs[1], inputs[2]});
+  hidden = attend(model, index, inputs, hidden);
   hidden = add(tape, residual, hidden);
   residual = hidden;
   hidden = hf_rms_norm(tape, hidden, named(model, index, "post_attention_layernorm.weight"));
@@ -201,7 +280,7 @@ Tensor HfDecoder::run_model(WrappedModel& model, const Tensor& tokens) const {
   Tensor positions = hf_positions(tape, tokens->dim(1));
   hf_packed_sequence_check(tape, positions, tokens->dim(0));
   Tensor hidden = embedded;
-  RotaryTables tables = hf_rotary_tables(tape, positions, {c_.head_dim, embedded->dtype, model.settings().offload});
+  RotaryTables tables = hf_rotary_tables(tape, positions, {rotary_width(), embedded->dtype, model.settings().offload});
   for (std::uint32_t i = 0; i < c_.layers; ++i)
     hidden =
         model.run_block(i, {hidden, tables.cos, tables.sin}, [&, i](const Tensors& in) { return block(model, i, in); });

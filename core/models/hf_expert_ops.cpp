@@ -24,6 +24,16 @@ Tensor run(Tape& tape, const Tensors& inputs, const Tensor& like, std::string_vi
   return run_kernel(tape, inputs, like->shape, like->dtype, label);
 }
 
+/// value_selecting_reduction_backward, gather_backward: zeros of the input's size, the gradient scattered in.
+Node::Apply scatter_back(Tape& tape, const Shape& shape) {
+  return [&tape, shape](Node& node, const Tensors& gradients) {
+    const Tensor indices = tape.unpack(node.saved[0]);
+    Tensor zeros = run_kernel(tape, {}, shape, gradients[0]->dtype, "aten::zero_");
+    tape.launch(Launch::elementwise, "aten::scatter_", bytes_cost(indices->bytes() + 2 * gradients[0]->bytes()));
+    return Tensors{zeros};
+  };
+}
+
 /// x[indices], its kernel alone.
 Tensor gather_rows(Tape& tape, const Tensor& x, const Tensor& indices) {
   Shape shape = x->shape;
@@ -80,14 +90,7 @@ Tensor softmax(Tape& tape, const Tensor& x) {
 }
 
 Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k) {
-  // value_selecting_reduction_backward: zeros of the input's size, the gradient scattered in.
-  const auto back = [&tape, shape = x->shape](Node& node, const Tensors& gradients) {
-    const Tensor indices = tape.unpack(node.saved[0]);
-    Tensor zeros = run_kernel(tape, {}, shape, gradients[0]->dtype, "aten::zero_");
-    tape.launch(Launch::elementwise, "aten::scatter_", bytes_cost(indices->bytes() + 2 * gradients[0]->bytes()));
-    return Tensors{zeros};
-  };
-  const NodePtr node = tape.record({x}, back);
+  const NodePtr node = tape.record({x}, scatter_back(tape, x->shape));
   Shape shape = x->shape;
   shape.back() = k;
   Chosen out{tape.empty(shape, x->dtype), tape.empty(shape, DType::int64)};
@@ -95,6 +98,14 @@ Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k) {
   tape.launch(Launch::reduction, "aten::topk", bytes_cost(2 * (out.values->bytes() + out.indices->bytes())));
   tape.save(node, out.indices);
   Tape::attach(node, out.values);
+  return out;
+}
+
+Tensor gather_last(Tape& tape, const Tensor& x, const Tensor& indices) {
+  const NodePtr node = tape.record({x}, scatter_back(tape, x->shape));
+  Tensor out = run_kernel(tape, {indices}, indices->shape, x->dtype, "aten::gather");
+  tape.save(node, indices);
+  Tape::attach(node, out);
   return out;
 }
 

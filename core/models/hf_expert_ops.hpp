@@ -1,8 +1,8 @@
 // The further ops of a mixture of experts on a tape, in the manner of ops.hpp: what each allocates, launches, saves and
 // does in backward (derivatives.yaml, ATen's CUDA implementations; PyTorch 2.11).
 //
-// Who: hf_experts.cpp, expert_parallel.cpp. No reference run has them: temporaries of sorts and of grouped products are
-// estimates, all of them small beside the activations.
+// Who: hf_routing.cpp, hf_experts.cpp, expert_parallel.cpp. No reference run has them: temporaries of sorts and of
+// grouped products are estimates, all of them small beside the activations.
 #pragma once
 
 #include "core/models/ops.hpp"
@@ -16,6 +16,8 @@ struct Chosen {
 
 [[nodiscard]] Tensor softmax(Tape& tape, const Tensor& x);  ///< over the last dimension
 [[nodiscard]] Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k);
+/// x.gather(-1, indices); backward scatters into zeros.
+[[nodiscard]] Tensor gather_last(Tape& tape, const Tensor& x, const Tensor& indices);
 [[nodiscard]] Chosen sort(Tape& tape, const Tensor& x);        ///< int64, one dimension, no gradient
 [[nodiscard]] Tensor sum_last(Tape& tape, const Tensor& x);    ///< sum(-1, keepdim=True)
 [[nodiscard]] Tensor sum_middle(Tape& tape, const Tensor& x);  ///< sum(dim=1) of three dimensions

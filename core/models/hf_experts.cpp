@@ -2,35 +2,10 @@
 
 #include "core/kernel/kernel_cost.hpp"
 #include "core/models/hf_expert_ops.hpp"
+#include "core/models/hf_routing.hpp"
 
 namespace foreshard::model {
 namespace {
-
-struct Routing {
-  Tensor logits;
-  Tensor scores;  ///< tokens × k, float32
-  Tensor experts;
-};
-
-/// MixtralTopKRouter.forward, Qwen3MoeTopKRouter.forward
-Routing route(Tape& tape, const HfExperts& weights, const Tensor& tokens) {
-  tape.spend(HostCall::module);
-  Routing out;
-  const Tensor flat = view(tape, tokens, tokens->shape);
-  out.logits = linear(tape, flat, weights.router);
-  Tensor wide = to(tape, out.logits, DType::float32);
-  const Tensor probabilities = softmax(tape, wide);
-  wide.reset();
-  const Chosen best = topk(tape, probabilities, weights.per_token);
-  out.experts = best.indices;
-  if (!weights.adds_up) {
-    out.scores = best.values;
-    return out;
-  }
-  const Tensor total = sum_last(tape, best.values);
-  out.scores = divide_in_place(tape, best.values, total);
-  return out;
-}
 
 /// _default_apply_gate: silu(gate) * up of the two halves.
 Tensor apply_gate(Tape& tape, const Tensor& gate_up) {
@@ -133,7 +108,7 @@ Tensor hf_grouped_products(Tape& tape, const HfExperts& weights, const Tensor& r
 Tensor hf_experts(Tape& tape, const HfExperts& weights, const Tensor& x, const RunRows& elsewhere) {
   tape.spend(HostCall::module);
   const Tensor tokens = view(tape, x, {x->dim(0) * x->dim(1), x->dim(2)});
-  const Routing routing = route(tape, weights, tokens);
+  const Routing routing = hf_route(tape, weights, tokens);
   const Tensor out = elsewhere ? run_elsewhere(tape, weights, tokens, routing, elsewhere)
                                : run_experts(tape, weights, tokens, routing);
   return reshape(tape, out, x->shape);

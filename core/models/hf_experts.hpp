@@ -1,12 +1,11 @@
-// Router and experts of Mixtral and Qwen3-MoE as Hugging Face's eager code runs them: top-k over a softmax in float32,
-// tokens sorted by expert, one grouped GEMM for all experts (experts_implementation "grouped_mm", the library's
-// default).
+// Router and experts of Mixtral, Qwen3-MoE and DeepSeek-V3 as Hugging Face's eager code runs them: the router
+// (hf_routing.hpp), tokens sorted by expert, one grouped GEMM for all experts (experts_implementation "grouped_mm", the
+// library's default).
 //
-// Source: modeling_mixtral.py (MixtralTopKRouter, MixtralExperts), modeling_qwen3_moe.py (Qwen3MoeTopKRouter),
-// integrations/moe.py (grouped_mm_experts_forward) of transformers 5; ATen of PyTorch 2.11. No reference run has a
-// mixture of experts: requests are derived, not compared. What the experts ask for does not depend on the routing;
-// their time is that of balanced routing. Who: hf_decoder_family.cpp; expert_parallel.cpp puts an exchange between
-// router and products.
+// Source: modeling_mixtral.py (MixtralExperts), modeling_deepseek_v3.py (DeepseekV3NaiveMoe), integrations/moe.py
+// (grouped_mm_experts_forward) of transformers 5; ATen of PyTorch 2.11. No reference run has a mixture of experts:
+// requests are derived, not compared. What the experts ask for does not depend on the routing; their time is that of
+// balanced routing. Who: hf_decoder_family.cpp; expert_parallel.cpp puts an exchange between router and products.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,10 @@ struct HfExperts {
   Tensor gate_up;  ///< experts × 2·ffn × dim; under expert parallelism those of this rank, as is `down`
   Tensor down;     ///< experts × dim × ffn
   std::uint64_t per_token = 2;
-  bool adds_up = true;  ///< the scores of a token are divided by their sum (norm_topk_prob)
+  bool adds_up = true;       ///< the scores of a token are divided by their sum (norm_topk_prob)
+  std::uint32_t groups = 0;  ///< n_group of DeepSeek-V3's router; 0: a softmax over all experts
+  std::uint32_t groups_per_token = 0;
+  double scale = 1;  ///< routed_scaling_factor; no request depends on it
 };
 
 /// The experts' part of a block whose experts lie on several ranks: `rows` sorted by expert and how many each of all

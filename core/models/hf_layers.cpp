@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/kernel/kernel_cost.hpp"
 
 namespace foreshard::model {
@@ -10,6 +12,9 @@ namespace {
 // sdp_utils.cpp, cudnn_frontend: what cuDNN's attention takes on sm90 (PyTorch 2.11).
 constexpr std::uint64_t kHeadMultiple = 8;
 constexpr std::uint64_t kLargestHead = 128;
+/// The same of heads whose v is narrower than q and k, which nothing but cuDNN 9.10 and the memory-efficient kernel
+/// take.
+constexpr std::uint64_t kLargestLatentHead = 256;
 
 /// rotate_half: cat((-x2, x1)).
 Tensor rotate_half(Tape& tape, const Tensor& x) {
@@ -165,11 +170,14 @@ Result<void> hf_check_attention(const ModelConfig& model, DType compute) {
   if (itemsize(compute) != 2 && model.kv_heads != model.heads)
     return fail(ErrorKind::usage, fmt::format("{}: grouped-query attention in float32 has no fused kernel", model.name),
                 {}, "choose param_dtype bfloat16");
-  if (itemsize(compute) == 2 && (model.head_dim % kHeadMultiple != 0 || model.head_dim > kLargestHead))
+  const bool latent = model.latent.kv_rank > 0;
+  const std::uint64_t largest = latent ? kLargestLatentHead : kLargestHead;
+  if (itemsize(compute) == 2 && (model.head_dim % kHeadMultiple != 0 || model.latent.value % kHeadMultiple != 0 ||
+                                 std::max(model.head_dim, model.latent.value) > largest))
     return fail(ErrorKind::usage,
                 fmt::format("{}: attention with a head dimension of {} takes another kernel than the one that is known",
                             model.name, model.head_dim),
-                {}, "head dimensions up to 128 in multiples of 8 are known");
+                {}, fmt::format("head dimensions up to {} in multiples of 8 are known", largest));
   return {};
 }
 

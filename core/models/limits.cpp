@@ -14,8 +14,9 @@ double real(std::uint64_t count) {
 /// Elements that the widest tensor has for each token.
 double width(const ModelConfig& c) {
   const double experts = std::max(1.0, real(c.experts_per_token));
-  double widest = std::max({real(c.vocab), real(c.experts), experts * std::max(real(c.dim), 3 * real(c.ffn)),
-                            real(c.dense_ffn), real(c.head_dim) * (real(c.heads) + 2 * real(c.kv_heads))});
+  double widest =
+      std::max({real(c.vocab), real(c.experts), experts * std::max(real(c.dim), 3 * real(c.ffn)), real(c.dense_ffn),
+                real(c.ffn) * real(c.shared_experts), real(c.head_dim) * (real(c.heads) + 2 * real(c.kv_heads))});
   for (const Unit& unit : c.units)
     for (const Parameter& p : unit.parameters) {
       if (p.shape.empty()) continue;
@@ -24,6 +25,16 @@ double width(const ModelConfig& c) {
       widest = std::max({widest, static_cast<double>(p.shape.front()), inner});
     }
   return widest;
+}
+
+/// Of one block's latent attention, norms left out.
+double latent_parameters(const ModelConfig& c) {
+  const LatentAttention& l = c.latent;
+  const double heads = real(c.heads);
+  const double q = heads * real(l.query());
+  const double queries = l.q_rank > 0 ? real(l.q_rank) * (real(c.dim) + q) : real(c.dim) * q;
+  const double keys = real(c.dim) * real(l.kv_rank + l.rope) + real(l.kv_rank) * heads * real(l.nope + l.value);
+  return queries + keys + heads * real(l.value) * real(c.dim);
 }
 
 tl::unexpected<Error> beyond(const ModelConfig& c, std::string what) {
@@ -40,10 +51,13 @@ ParameterCounts parameter_counts(const ModelConfig& c) {
   double sparse = 0;
   for (std::uint32_t i = 0; i < c.layers && c.experts > 0; ++i) sparse += c.has_experts(i) ? 1 : 0;
   const double dense_ffn = real(c.dense_ffn > 0 ? c.dense_ffn : c.ffn);
-  if (c.family != ModelFamily::mlp)
+  if (c.latent.kv_rank > 0)
+    out.attention = layers * latent_parameters(c);
+  else if (c.family != ModelFamily::mlp)
     out.attention = layers * dim * real(c.head_dim) * 2 * (real(c.heads) + real(c.kv_heads));
-  out.feed_forward =
-      (layers - sparse) * projections * dense_ffn + sparse * real(c.experts) * (projections * real(c.ffn) + dim);
+  out.feed_forward = (layers - sparse) * projections * dense_ffn +
+                     sparse * real(c.experts) * (projections * real(c.ffn) + dim) +
+                     sparse * projections * real(c.ffn) * real(c.shared_experts);
   out.embedding = dim * ((c.tied_embedding ? 1 : 2) * real(c.vocab) + real(c.positions));
   for (const Unit& unit : c.units)
     for (const Parameter& p : unit.parameters) {

@@ -28,6 +28,7 @@ enum class ModelFamily : std::uint8_t {
   states_only = 8,  ///< parameters alone: `units` as given; no activations, compute estimated
   mpt = 9,          ///< llm-foundry's MPT: LayerNorm, fused Wqkv, GELU, learned positions, tied head
   hf_qwen3_moe = 10,
+  hf_deepseek_v3 = 11,
 };
 
 /// Low-rank updates beside frozen linear layers, in PEFT's words (peft.LoraConfig): lora_dropout 0, no bias.
@@ -37,6 +38,19 @@ struct LoraConfig {
   /// default, the projections to queries and values.
   std::vector<std::string> targets;
   bool operator==(const LoraConfig&) const = default;
+};
+
+/// Multi-head latent attention (DeepSeek-V3): keys and values of all heads are made from one narrow projection, and of
+/// each head of q and k only a part is turned by the rotary embedding. Without grouped heads.
+struct LatentAttention {
+  std::uint64_t kv_rank = 0;  ///< kv_lora_rank; 0: the model has another attention
+  std::uint64_t q_rank = 0;   ///< q_lora_rank; 0: one projection, q_proj
+  std::uint64_t nope = 0;     ///< qk_nope_head_dim: what of a head of q and k is not turned
+  std::uint64_t rope = 0;     ///< qk_rope_head_dim: what is; of k it is the same for all heads
+  std::uint64_t value = 0;    ///< v_head_dim
+  bool interleaves = true;    ///< rope_interleave: pairs are neighbours, and are put apart first
+  [[nodiscard]] std::uint64_t query() const { return nope + rope; }
+  bool operator==(const LatentAttention&) const = default;
 };
 
 struct ModelConfig {
@@ -50,12 +64,16 @@ struct ModelConfig {
   std::uint64_t head_dim = 0;
   std::uint64_t vocab = 0;
   std::uint64_t positions = 0;  ///< learned positions (gpt2, torch_transformer); 0: none
-  std::uint32_t experts = 0;    ///< mixtral, qwen3_moe
+  LatentAttention latent = {};  ///< deepseek_v3; head_dim is then that of q and k
+  std::uint32_t experts = 0;    ///< mixtral, qwen3_moe, deepseek_v3: routed ones
   std::uint32_t experts_per_token = 0;
-  std::uint32_t expert_ranks = 1;                ///< ranks that the experts are split over (Settings::expert_parallel)
-  std::uint64_t dense_ffn = 0;                   ///< qwen3_moe: of the layers without experts
+  std::uint32_t expert_ranks = 1;    ///< ranks that the experts are split over (Settings::expert_parallel)
+  std::uint32_t shared_experts = 0;  ///< deepseek_v3: every token passes them, as one feed-forward of their width
+  std::uint32_t expert_groups = 0;   ///< n_group of deepseek_v3's router; 0: a softmax over all experts
+  std::uint32_t expert_groups_per_token = 0;     ///< topk_group
+  std::uint64_t dense_ffn = 0;                   ///< qwen3_moe, deepseek_v3: of the layers without experts
   std::uint32_t sparse_step = 1;                 ///< decoder_sparse_step: every so many layers has experts, unless …
-  std::vector<std::uint32_t> dense_layers = {};  ///< … it is one of these (mlp_only_layers)
+  std::vector<std::uint32_t> dense_layers = {};  ///< … it is one of these (mlp_only_layers, first_k_dense_replace)
   bool scores_add_up = true;                     ///< norm_topk_prob
   bool tied_embedding = false;                   ///< the head's weight is the embedding's
   bool attention_bias = false;                   ///< q, k, v (and where the family says so o) have biases

@@ -29,6 +29,11 @@ const OrderedJson* ConfigKeys::find(std::string_view key) const {
   return it == json_.end() || it->is_null() ? nullptr : &*it;
 }
 
+bool ConfigKeys::is_null(std::string_view key) const {
+  const auto it = json_.find(std::string(key));
+  return it != json_.end() && it->is_null();
+}
+
 void ConfigKeys::refuse(std::string_view key, std::string what, std::string hint, ErrorKind kind) {
   if (!error_) error_ = Error{kind, std::move(what), fmt::format("{}, {}", name_, key), std::move(hint)};
 }

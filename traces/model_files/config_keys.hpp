@@ -23,6 +23,8 @@ class ConfigKeys {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
+  /// Whether it is there as null: of keys where that says something else than absence.
+  [[nodiscard]] bool is_null(std::string_view key) const;
 
   /// A whole number from 1 to `most` under the first of `spellings` that is there; refuses its absence.
   std::uint64_t size(std::initializer_list<std::string_view> spellings, std::uint64_t most);

@@ -46,6 +46,7 @@ constexpr std::array kModelTypes{
     ModelType{"qwen3", ModelFamily::hf_qwen3, 32, 128, true, false, false, "silu"},
     ModelType{"mixtral", ModelFamily::hf_mixtral, 8, 0, false, false, false, "silu"},
     ModelType{"qwen3_moe", ModelFamily::hf_qwen3_moe, 4, 0, true, false, false, "silu"},
+    ModelType{"deepseek_v3", ModelFamily::hf_deepseek_v3, 0, 0, true, false, false, "silu"},
     ModelType{"gpt2", ModelFamily::hf_gpt2, 0, 0, false, true, true, "gelu_new"},
 };
 
@@ -70,8 +71,8 @@ Result<const ModelType*> find_model_type(ConfigKeys& keys) {
                 fmt::format("known: {}", fmt::join(kTypes, ", ")));
   for (const ModelType& family : kModelTypes)
     if (family.type == *type) return &family;
-  if (type->starts_with("deepseek_v"))
-    return fail(ErrorKind::usage, fmt::format("{}: its latent attention (MLA) is not modelled", type->substr(0, 80)),
+  if (*type == "deepseek_v2")
+    return fail(ErrorKind::usage, "deepseek_v2: its rotary embedding and its router are not modelled (deepseek_v3 is)",
                 keys.name() + ", model_type", std::string(kInstead));
   const auto near = nearest(*type, kTypes);
   return fail(ErrorKind::usage, fmt::format("no generator knows the model_type '{}'", type->substr(0, 80)),
@@ -136,6 +137,39 @@ void read_experts(ConfigKeys& keys, const ExpertKeys& experts, ModelConfig& mode
                                                    model.experts_per_token, model.experts, experts.count));
 }
 
+/// Defaults of DeepseekV3Config (transformers 4.57).
+void read_deepseek(ConfigKeys& keys, ModelConfig& model) {
+  LatentAttention& latent = model.latent;
+  latent.kv_rank = keys.size_or({"kv_lora_rank"}, kMaxWidth, 512);
+  // null says that q has no rank; absent is the default.
+  if (!keys.is_null("q_lora_rank")) latent.q_rank = keys.size_or({"q_lora_rank"}, kMaxWidth, 1536);
+  latent.nope = keys.size_or({"qk_nope_head_dim"}, kMaxWidth, 128);
+  latent.rope = keys.size_or({"qk_rope_head_dim"}, kMaxWidth, 64);
+  latent.value = keys.size_or({"v_head_dim"}, kMaxWidth, 128);
+  latent.interleaves = keys.flag_or("rope_interleave", true);
+  model.head_dim = latent.query();
+  if (latent.rope % 2 != 0)
+    keys.refuse("qk_rope_head_dim", fmt::format("{} is odd: rotary embedding turns pairs", latent.rope));
+  if (model.kv_heads != model.heads)
+    keys.refuse("num_key_value_heads",
+                fmt::format("{}: latent attention makes keys of all {} heads", model.kv_heads, model.heads),
+                "leave it out, or give as many");
+  read_experts(keys, {"n_routed_experts", 256, 8}, model);
+  model.dense_ffn = model.ffn;
+  model.ffn = keys.size_or({"moe_intermediate_size"}, kMaxWidth, 2048);
+  model.shared_experts = static_cast<std::uint32_t>(keys.size_or({"n_shared_experts"}, kMaxExperts, 1));
+  model.expert_groups = static_cast<std::uint32_t>(keys.size_or({"n_group"}, kMaxExperts, 8));
+  model.expert_groups_per_token = static_cast<std::uint32_t>(keys.size_or({"topk_group"}, kMaxExperts, 4));
+  if (!keys.failed() && (model.experts % model.expert_groups != 0 || model.experts < 2 * model.expert_groups))
+    keys.refuse("n_group", fmt::format("{} groups of {} experts: a group is ranked by its best two",
+                                       model.expert_groups, model.experts));
+  if (model.expert_groups_per_token > model.expert_groups)
+    keys.refuse("topk_group", fmt::format("{} of {} groups", model.expert_groups_per_token, model.expert_groups));
+  const double dense = keys.number_or("first_k_dense_replace", 3);
+  for (std::uint32_t i = 0; i < model.layers && i < dense; ++i) model.dense_layers.push_back(i);
+  model.scores_add_up = keys.flag_or("norm_topk_prob", true);
+}
+
 void read_decoder(ConfigKeys& keys, const ModelType& family, ModelConfig& model) {
   model.layers = static_cast<std::uint32_t>(keys.size({"num_hidden_layers"}, model::kMaxLayers));
   model.dim = keys.size({"hidden_size"}, kMaxWidth);
@@ -144,6 +178,7 @@ void read_decoder(ConfigKeys& keys, const ModelType& family, ModelConfig& model)
   model.ffn = keys.size({"intermediate_size"}, kMaxWidth);
   const std::uint64_t kv_heads = family.kv_heads == 0 ? model.heads : family.kv_heads;
   model.kv_heads = static_cast<std::uint32_t>(keys.size_or({"num_key_value_heads"}, kMaxHeads, kv_heads));
+  if (family.family == ModelFamily::hf_deepseek_v3) return read_deepseek(keys, model);
   model.head_dim = keys.size_or({"head_dim"}, kMaxWidth, family.head_dim);
   model.mlp_bias = family.family == ModelFamily::hf_llama && keys.flag_or("mlp_bias", false);
   if (family.family == ModelFamily::hf_mixtral) read_experts(keys, {"num_local_experts", 8, 2}, model);
@@ -208,6 +243,9 @@ void add_warnings(ConfigKeys& keys, const ModelType& family, ModelFile& file) {
                           : keys.has("use_sliding_window") && keys.flag_or("use_sliding_window", false);
   if (window)
     file.warnings.emplace_back("the sliding window is left out: attention is planned over the whole sequence");
+  if (family.family == ModelFamily::hf_deepseek_v3 && keys.number_or("num_nextn_predict_layers", 0) > 0)
+    file.warnings.emplace_back(
+        "num_nextn_predict_layers is left out: multi-token prediction is not in transformers' model either");
   if (keys.number_or("router_jitter_noise", 0) > 0 && family.family == ModelFamily::hf_mixtral)
     file.warnings.emplace_back("router_jitter_noise is left out");
 }

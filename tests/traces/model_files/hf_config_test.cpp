@@ -129,17 +129,49 @@ TEST_CASE("what the generators leave out is said") {
   CHECK(read(with("attention_dropout", "0.1")).warnings.size() == 1);
 }
 
+TEST_CASE("deepseek_v3: the library's defaults, and what a file says otherwise") {
+  const std::string sizes = R"({"model_type": "deepseek_v3", "hidden_size": 2048, "intermediate_size": 11264,
+    "num_hidden_layers": 4, "num_attention_heads": 16, "vocab_size": 163840)";
+  const ModelConfig usual = read(sizes + "}").model;
+  CHECK(usual.latent ==
+        LatentAttention{.kv_rank = 512, .q_rank = 1536, .nope = 128, .rope = 64, .value = 128, .interleaves = true});
+  CHECK(usual.head_dim == 192);
+  CHECK(usual.experts == 256);
+  CHECK(usual.experts_per_token == 8);
+  CHECK(usual.shared_experts == 1);
+  CHECK(usual.expert_groups == 8);
+  CHECK(usual.expert_groups_per_token == 4);
+  CHECK(usual.ffn == 2048);
+  CHECK(usual.dense_ffn == 11264);
+  CHECK(usual.scores_add_up);
+  CHECK_FALSE(usual.has_experts(2));
+  CHECK(usual.has_experts(3));
+  const ModelFile moonlight = read(sizes + R"(, "q_lora_rank": null, "n_routed_experts": 64, "n_shared_experts": 2,
+    "num_experts_per_tok": 6, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "moe_intermediate_size": 1408,
+    "num_nextn_predict_layers": 1})");
+  CHECK(moonlight.model.latent.q_rank == 0);
+  CHECK(moonlight.model.expert_groups == 1);
+  CHECK(moonlight.model.has_experts(1));
+  REQUIRE(moonlight.warnings.size() == 1);
+  CHECK(moonlight.warnings[0].starts_with("num_nextn_predict_layers is left out"));
+  for (const char* wrong : {R"(, "num_key_value_heads": 8})", R"(, "n_group": 7})", R"(, "topk_group": 9})",
+                            R"(, "qk_rope_head_dim": 63})", R"(, "num_experts_per_tok": 300})"}) {
+    INFO(wrong);
+    CHECK(refused(sizes + wrong).kind == ErrorKind::input);
+  }
+}
+
 TEST_CASE("unknown families are refused with what works instead") {
   const Error unknown = refused(R"({"model_type": "t5"})");
   CHECK(unknown.kind == ErrorKind::usage);
   CHECK(unknown.where == "config.json, model_type");
   CHECK(unknown.what == "no generator knows the model_type 't5'");
-  for (const char* word :
-       {"llama, qwen2, qwen3, mixtral, qwen3_moe, gpt2", "safetensors", "foreshard import", "workload file"})
+  for (const char* word : {"llama, qwen2, qwen3, mixtral, qwen3_moe, deepseek_v3, gpt2", "safetensors",
+                           "foreshard import", "workload file"})
     CHECK(unknown.hint.find(word) != std::string::npos);
-  const Error latent = refused(R"({"model_type": "deepseek_v3"})");
+  const Error latent = refused(R"({"model_type": "deepseek_v2"})");
   CHECK(latent.kind == ErrorKind::usage);
-  CHECK(latent.what == "deepseek_v3: its latent attention (MLA) is not modelled");
+  CHECK(latent.what.starts_with("deepseek_v2: its rotary embedding and its router are not modelled"));
   CHECK(refused(R"({"model_type": "qwen4"})").hint.starts_with("did you mean 'qwen"));
   CHECK(refused(R"({"text_config": {}})").kind == ErrorKind::usage);
   CHECK(refused(R"({"hidden_size": 5})").what.find("'model_type' is missing") != std::string::npos);

@@ -32,6 +32,18 @@ inline ModelConfig small_config(ModelFamily family) {
     c.experts = 4;
     c.experts_per_token = 2;
   }
+  if (family == ModelFamily::hf_deepseek_v3) {
+    c.kv_heads = c.heads;
+    c.latent = {.kv_rank = 128, .q_rank = 192, .nope = 64, .rope = 32, .value = 64};
+    c.head_dim = c.latent.query();
+    c.experts = 8;
+    c.experts_per_token = 2;
+    c.shared_experts = 1;
+    c.expert_groups = 4;
+    c.expert_groups_per_token = 2;
+    c.dense_ffn = 640;
+    c.dense_layers = {0};
+  }
   return c;
 }
 
