@@ -51,11 +51,94 @@ constexpr std::array kPresets{
     Preset{"mpt-70b", ModelFamily::mpt, 80, 8192, 32768, 64, 64, 50368, 2, 2048},
 };
 
+/// DeepSeek-V3's kind, as Hugging Face runs it.
+struct LatentPreset {
+  std::string_view name;
+  std::uint32_t layers;
+  std::uint32_t dense_layers;  ///< the first ones
+  std::uint64_t dim;
+  std::uint64_t ffn;  ///< of an expert
+  std::uint64_t dense_ffn;
+  std::uint32_t heads;
+  LatentAttention latent;
+  std::uint32_t experts;
+  std::uint32_t experts_per_token;
+  std::uint32_t shared_experts;
+  std::uint32_t groups;
+  std::uint32_t groups_per_token;
+  std::uint64_t vocab;
+};
+
+// config.json of deepseek-ai/DeepSeek-V3 (without its layer of multi-token prediction) and of
+// moonshotai/Moonlight-16B-A3B; sequences of 4,096 as in pre-training.
+constexpr std::array kLatentPresets{
+    LatentPreset{"deepseek-v3",
+                 61,
+                 3,
+                 7168,
+                 2048,
+                 18432,
+                 128,
+                 {.kv_rank = 512, .q_rank = 1536, .nope = 128, .rope = 64, .value = 128},
+                 256,
+                 8,
+                 1,
+                 8,
+                 4,
+                 129280},
+    LatentPreset{"moonlight-16b",
+                 27,
+                 1,
+                 2048,
+                 1408,
+                 11264,
+                 16,
+                 {.kv_rank = 512, .q_rank = 0, .nope = 128, .rope = 64, .value = 128},
+                 64,
+                 6,
+                 2,
+                 1,
+                 1,
+                 163840},
+};
+constexpr std::uint32_t kLatentSeq = 4096;
+
 constexpr double kModelArgsDropout = 0.1;  ///< common_dtensor.py, ModelArgs.dropout_p
 
 const Preset* find(std::string_view name) {
   const auto it = std::find_if(kPresets.begin(), kPresets.end(), [&](const Preset& p) { return p.name == name; });
   return it == kPresets.end() ? nullptr : &*it;
+}
+
+const LatentPreset* find_latent(std::string_view name) {
+  const auto it =
+      std::find_if(kLatentPresets.begin(), kLatentPresets.end(), [&](const LatentPreset& p) { return p.name == name; });
+  return it == kLatentPresets.end() ? nullptr : &*it;
+}
+
+Result<ModelConfig> latent_model(const LatentPreset& p, const PresetOverrides& overrides) {
+  if (overrides.dim && *overrides.dim != p.dim)
+    return fail(ErrorKind::usage, fmt::format("{} has widths that do not follow from one another", p.name), "--dim",
+                "write a config.json with the wanted ones");
+  ModelConfig model;
+  model.name = p.name;
+  model.family = ModelFamily::hf_deepseek_v3;
+  model.layers = overrides.layers.value_or(p.layers);
+  model.dim = p.dim;
+  model.ffn = p.ffn;
+  model.dense_ffn = p.dense_ffn;
+  model.heads = model.kv_heads = p.heads;
+  model.latent = p.latent;
+  model.head_dim = p.latent.query();
+  model.vocab = p.vocab;
+  model.experts = p.experts;
+  model.experts_per_token = p.experts_per_token;
+  model.shared_experts = p.shared_experts;
+  model.expert_groups = p.groups;
+  model.expert_groups_per_token = p.groups_per_token;
+  for (std::uint32_t i = 0; i < p.dense_layers; ++i) model.dense_layers.push_back(i);
+  model.default_seq = kLatentSeq;
+  return model;
 }
 
 Result<void> set_dim(ModelConfig& model, const Preset& p, std::uint64_t dim) {
@@ -86,20 +169,45 @@ Result<void> set_dim(ModelConfig& model, const Preset& p, std::uint64_t dim) {
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
   for (const Preset& p : kPresets) names.emplace_back(p.name);
+  for (const LatentPreset& p : kLatentPresets) names.emplace_back(p.name);
   return names;
 }
 
 bool is_preset(std::string_view name) {
-  return find(name) != nullptr;
+  return find(name) != nullptr || find_latent(name) != nullptr;
 }
+
+namespace {
+
+/// Overrides that fit no preset of that kind.
+Result<void> check_overrides(const PresetOverrides& overrides, std::string_view name, bool dropout) {
+  constexpr std::uint64_t kMaxWidth = std::uint64_t{1} << 22;  // as of a config.json's hidden_size
+  if (overrides.layers && *overrides.layers == 0)
+    return fail(ErrorKind::usage, "a model needs at least one layer", "--layers");
+  if (overrides.dim && *overrides.dim == 0) return fail(ErrorKind::usage, "--dim must be at least 1", "--dim");
+  if (overrides.dim && *overrides.dim > kMaxWidth)
+    return fail(ErrorKind::usage, fmt::format("a width of {} is out of range: at most {}", *overrides.dim, kMaxWidth),
+                "--dim");
+  if (overrides.dropout && !dropout)
+    return fail(ErrorKind::usage, fmt::format("{} has no dropout", name), "--dropout",
+                "only the preset torch-transformer has one");
+  if (overrides.dropout && !(*overrides.dropout >= 0 && *overrides.dropout < 1))
+    return fail(ErrorKind::usage, "a dropout is a probability below 1", "--dropout");
+  return {};
+}
+
+}  // namespace
 
 Result<ModelConfig> preset(std::string_view name, const PresetOverrides& overrides) {
   const Preset* p = find(name);
-  if (p == nullptr) {
-    std::vector<std::string_view> known;
-    for (const Preset& one : kPresets) known.push_back(one.name);
+  const LatentPreset* latent = find_latent(name);
+  if (p == nullptr && latent == nullptr) {
+    const std::vector<std::string> names = preset_names();
+    const std::vector<std::string_view> known(names.begin(), names.end());
     return fail(ErrorKind::usage, fmt::format("there is no preset '{}'", name), {}, suggestion(name, known));
   }
+  FORESHARD_TRY(check_overrides(overrides, name, p != nullptr && p->family == ModelFamily::torch_transformer));
+  if (latent != nullptr) return latent_model(*latent, overrides);
   ModelConfig model;
   model.name = p->name;
   model.family = p->family;
@@ -120,17 +228,6 @@ Result<ModelConfig> preset(std::string_view name, const PresetOverrides& overrid
   }
   model.default_batch = p->batch;
   model.default_seq = p->seq;
-  if (model.layers == 0) return fail(ErrorKind::usage, "a model needs at least one layer", "--layers");
-  if (overrides.dim && *overrides.dim == 0) return fail(ErrorKind::usage, "--dim must be at least 1", "--dim");
-  constexpr std::uint64_t kMaxWidth = std::uint64_t{1} << 22;  // as of a config.json's hidden_size
-  if (overrides.dim && *overrides.dim > kMaxWidth)
-    return fail(ErrorKind::usage, fmt::format("a width of {} is out of range: at most {}", *overrides.dim, kMaxWidth),
-                "--dim");
-  if (overrides.dropout && p->family != ModelFamily::torch_transformer)
-    return fail(ErrorKind::usage, fmt::format("{} has no dropout", p->name), "--dropout",
-                "only the preset torch-transformer has one");
-  if (overrides.dropout && !(*overrides.dropout >= 0 && *overrides.dropout < 1))
-    return fail(ErrorKind::usage, "a dropout is a probability below 1", "--dropout");
   if (overrides.dim && *overrides.dim != p->dim) FORESHARD_TRY(set_dim(model, *p, *overrides.dim));
   return model;
 }

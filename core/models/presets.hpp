@@ -1,4 +1,5 @@
-// Models by name: those of the reference runs and the published Llama 3 sizes.
+// Models by name: those of the reference runs, the published Llama 3 sizes, those of published throughputs, and two of
+// DeepSeek-V3's kind.
 //
 // Who: cli SOURCE, sweep, tests. Pure.
 #pragma once
@@ -27,7 +28,7 @@ struct PresetOverrides {
 
 /// The model of that name. Fails (usage): an unknown name, with the nearest known one; an override that fits no heads.
 /// Another `dim` keeps the head dimension and the ratios of ffn and key heads to the width (llama), or the number of
-/// heads (torch-transformer), so `dim` must divide.
+/// heads (torch-transformer), so `dim` must divide; models of DeepSeek-V3's kind have no other.
 [[nodiscard]] Result<ModelConfig> preset(std::string_view name, const PresetOverrides& overrides = {});
 
 }  // namespace foreshard

@@ -1,4 +1,5 @@
 // DeepSeek-V3's latent attention, grouped router and shared experts as Hugging Face's eager code runs them.
+#include "core/models/presets.hpp"
 #include "tests/core/models/hf/hf_fixture.hpp"
 
 namespace foreshard::model::testing {
@@ -57,41 +58,9 @@ TEST_CASE("deepseek_v3: parameters have the library's names, shapes and order") 
   CHECK(names_of(generated(c, small_settings()).units[1]).front() == "self_attn.q_proj.weight");
 }
 
-/// As published: https://huggingface.co/deepseek-ai/DeepSeek-V3, without its layer of multi-token prediction.
-ModelConfig deepseek_v3() {
-  ModelConfig c = small();
-  c.layers = 61;
-  c.dim = 7168;
-  c.ffn = 2048;
-  c.dense_ffn = 18432;
-  c.dense_layers = {0, 1, 2};
-  c.heads = c.kv_heads = 128;
-  c.latent = {.kv_rank = 512, .q_rank = 1536, .nope = 128, .rope = 64, .value = 128};
-  c.head_dim = c.latent.query();
-  c.vocab = 129280;
-  c.experts = 256;
-  c.experts_per_token = 8;
-  c.expert_groups = 8;
-  c.expert_groups_per_token = 4;
-  return c;
-}
-
 TEST_CASE("deepseek_v3: parameters are counted as the library counts them") {
-  CHECK(parameter_elements(generated(deepseek_v3(), small_settings())) == 671'026'404'352);
-  ModelConfig c = deepseek_v3();  // Moonlight-16B-A3B
-  c.layers = 27;
-  c.dim = 2048;
-  c.ffn = 1408;
-  c.dense_ffn = 11264;
-  c.dense_layers = {0};
-  c.heads = c.kv_heads = 16;
-  c.latent.q_rank = 0;
-  c.vocab = 163840;
-  c.experts = 64;
-  c.experts_per_token = 6;
-  c.shared_experts = 2;
-  c.expert_groups = c.expert_groups_per_token = 1;
-  CHECK(parameter_elements(generated(c, small_settings())) == 15'960'108'544);
+  CHECK(parameter_elements(generated(preset("deepseek-v3").value(), small_settings())) == 671'026'404'352);
+  CHECK(parameter_elements(generated(preset("moonlight-16b").value(), small_settings())) == 15'960'108'544);
 }
 
 TEST_CASE("deepseek_v3: attention makes the products of heads that are wider in q than in v") {

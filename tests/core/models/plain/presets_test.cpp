@@ -45,6 +45,9 @@ TEST_CASE("names and overrides that fit nothing are refused") {
     CHECK(bad.error().kind == ErrorKind::usage);
   }
   CHECK(is_preset("mlp"));
+  CHECK(is_preset("deepseek-v3"));
+  CHECK(!preset("deepseek-v3", {4096, std::nullopt}));
+  CHECK(!preset("moonlight-16b", {std::nullopt, 0}));
   CHECK(!is_preset("gpt-5"));
   CHECK(preset_names().front() == "mlp");
 }
