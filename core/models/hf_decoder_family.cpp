@@ -246,7 +246,7 @@ Tensor HfDecoder::mix_experts(WrappedModel& model, std::uint32_t index, const Te
     elsewhere = [&](const Tensor& rows, const Tensor& counts) {
       return run_dispatched(model, index, weights, rows, counts);
     };
-  const Tensor routed = hf_experts(tape, weights, x, elsewhere);
+  Tensor routed = hf_experts(tape, weights, x, elsewhere);
   if (c_.shared_experts == 0) return routed;
   return add(tape, routed, hf_feed_forward(tape, feed_forward_of(model, index, "mlp.shared_experts"), x));
 }
