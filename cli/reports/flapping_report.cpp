@@ -21,22 +21,35 @@ std::string flap_words(const sim::FlappingLink& link) {
 
 std::string end_words(const sim::FlappingLink& link) {
   return fmt::format(
-      "{}: NCCL's transport gives up after {} (7 retries of 4.096 us x 2^20: NCCL_IB_RETRY_CNT, NCCL_IB_TIMEOUT), and "
-      "the job ends with an error",
+      "ends with an error: {}, and NCCL's transport gives up after {} (7 retries of 4.096 us x 2^20: "
+      "NCCL_IB_RETRY_CNT, NCCL_IB_TIMEOUT)",
       flap_words(link), format_time(sim::kTransportGivesUp));
 }
 
 }  // namespace
 
 std::string flapping_line(const sim::FlappingTimes& flapping) {
-  if (flapping.job_ends) return end_words(flapping.link);
+  if (flapping.job_end) return end_words(flapping.link);
   const double longer = flapping.step_ms.mean - flapping.without_ms;
   return fmt::format(
       "while {} the step takes {}{:.2f} ms in the mean of a run, {:.2f} ms ({:.1f} %) more than without; {:.2f} ms in "
-      "the median and up to {:.2f} ms in 95 % of the steps; an outage costs {:.2f} ms ({} trials of {} steps, seed {})",
+      "the median, up to {:.2f} ms in 95 % of the steps, {:.2f} ms in the longest; an outage costs {:.2f} ms ({} "
+      "trials "
+      "of {} steps, seed {})",
       flap_words(flapping.link), flapping.link.left > 0 ? "" : "at least ", flapping.step_ms.mean, longer,
       flapping.without_ms > 0 ? 100 * longer / flapping.without_ms : 0, flapping.step_ms.median, flapping.step_ms.p95,
-      flapping.outage_costs, flapping.trials, flapping.steps, flapping.seed);
+      flapping.step_ms.most, flapping.outage_costs, flapping.trials, flapping.steps, flapping.seed);
+}
+
+std::vector<std::string> job_end_lines(const sim::FlappingTimes& flapping, std::uint32_t world) {
+  const sim::JobEnd& end = *flapping.job_end;
+  const std::string when =
+      end.within ? fmt::format(", at most {:.1f} s after the job began with the link up", end.within->ms() / 1e3)
+                 : std::string("; an outage in whose beginning no collective moves it may outlive");
+  return {flapping_line(flapping),
+          fmt::format("that is {} after the first collective that an outage stops{}; up to {:.2f} GPU hours of {} GPUs "
+                      "are lost, and what was not in a checkpoint",
+                      format_time(sim::kTransportGivesUp), when, end.gpu_seconds / 3600, world)};
 }
 
 Json flapping_json(const sim::FlappingTimes& flapping) {
@@ -47,7 +60,9 @@ Json flapping_json(const sim::FlappingTimes& flapping) {
   json.update({{"down_ms", link.down.ms()},
                {"period_ms", link.period.ms()},
                {"left", link.left},
-               {"job_ends", flapping.job_ends},
+               {"job_ends", flapping.job_end.has_value()},
+               {"ends_within_ms", nullptr},
+               {"gpu_seconds_lost", nullptr},
                {"transport_gives_up_ms", sim::kTransportGivesUp.ms()},
                {"seed", flapping.seed},
                {"trials", flapping.trials},
@@ -55,7 +70,10 @@ Json flapping_json(const sim::FlappingTimes& flapping) {
                {"without_ms", nullptr},
                {"step_ms", nullptr},
                {"outage_costs_ms", nullptr}});
-  if (!flapping.job_ends) {
+  if (const std::optional<sim::JobEnd>& end = flapping.job_end) {
+    if (end->within) json["ends_within_ms"] = end->within->ms();
+    json["gpu_seconds_lost"] = end->gpu_seconds;
+  } else {
     const sim::Distribution& of = flapping.step_ms;
     json["without_ms"] = flapping.without_ms;
     json["step_ms"] = {{"median", of.median}, {"p95", of.p95}, {"mean", of.mean}, {"min", of.least}, {"max", of.most}};

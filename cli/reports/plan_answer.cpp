@@ -312,16 +312,17 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
     lines = hang_lines(*p.hang);
   else if (p.deadlock)
     lines.emplace_back("deadlocks");
-  else
-    lines.push_back(memory_line(p, basis.machine_assumed));
+  else if (p.link_ends_job())
+    lines = job_end_lines(*p.flapping, p.run.settings.world());
+  if (!p.hang && !p.deadlock) lines.push_back(memory_line(p, basis.machine_assumed));
   if (fitting != nullptr) lines.push_back(best_that_fits(p, *fitting));
-  if (p.has_time) lines.push_back(time_line(p));
+  if (p.has_time) lines.push_back((p.link_ends_job() ? "while the link is up: " : "") + time_line(p));
   if (p.run.settings.expert_parallel > 1) lines.push_back(experts_line(p));
   if (!p.has_time && !p.out_of_memory && !p.deadlock && !p.hang)
     lines.emplace_back("step time not known: the source has no times (no profiler trace of eager steps)");
   if (p.has_time && !rank_differences(p).empty()) lines.push_back(ranks_line(p));
   if (p.trials) lines.push_back(trials_line(*p.trials, p.step_ms));
-  if (p.flapping) lines.push_back(flapping_line(*p.flapping));
+  if (p.flapping && !p.flapping->job_end) lines.push_back(flapping_line(*p.flapping));
   if (p.beside) lines.push_back(beside_line(*p.beside, p.step_ms));
   if (basis.upgrade != nullptr)
     for (std::string& line : upgrade_lines(*basis.upgrade)) lines.push_back(std::move(line));

@@ -412,6 +412,7 @@ void report_failure(Console& console, const sim::Prediction& p) {
       console.error(fmt::format("it ran out of memory in step {}: the recorded steps differ", p.out_of_memory_step));
   }
   if (p.deadlock) console.error("deadlock:\n" + p.deadlock->text);
+  if (p.link_ends_job()) console.error("the job " + flapping_line(*p.flapping));
 }
 
 }  // namespace foreshard::cli

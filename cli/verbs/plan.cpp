@@ -169,7 +169,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
       console.warn(warning);
   report_failure(console, *p);
   if (p->out_of_memory) return static_cast<int>(ErrorKind::out_of_memory);
-  return p->deadlock ? static_cast<int>(ErrorKind::deadlock) : static_cast<int>(kDone);
+  return p->deadlock || p->link_ends_job() ? static_cast<int>(ErrorKind::deadlock) : static_cast<int>(kDone);
 }
 
 }  // namespace

@@ -57,7 +57,8 @@ class FlappingJob {
 
   Result<FlappingSteps> play(const Workload& workload, const MachineProfile& machine, const Differences& differences,
                              Nanoseconds step) {
-    FORESHARD_TRY(choose_steps(step));
+    const bool no_steps = ends_job(flapping_.link);
+    if (!no_steps) FORESHARD_TRY(choose_steps(step));
     SimulationRequest longer = request_;
     longer.steps.steps = static_cast<std::int32_t>(static_cast<std::int64_t>(steady_) + steps_ + 2);
     auto ranks = rank_programs(workload, settings_, machine, longer, differences);
@@ -69,6 +70,7 @@ class FlappingJob {
     const JobOnNetwork job{ranks_.programs[0].log->communicators, settings_.world()};
     if (!JobNetwork(ranks_.machine, collectives, {job}, settings_.gpus, Flap{flapping_.link, {}}).flap_is_met())
       return fail(ErrorKind::usage, "no collective of the job goes over it", option(), "name a link that one does");
+    if (no_steps) return FlappingSteps{};
     FlappingLink up = flapping_.link;
     up.down = {};
     const std::vector<Nanoseconds> reference = ends({up, {}});
@@ -152,6 +154,15 @@ FlappingTimes flapping_times(const FlappingRequest& request, const FlappingSteps
   if (between > 0) values.push_back({out.without_ms, between});
   out.step_ms = distribution_of(std::move(values));
   out.outage_costs = period * (1 - out.without_ms / out.step_ms.mean);
+  return out;
+}
+
+JobEnd job_end(const FlappingLink& link, double step_ms, std::uint32_t world) {
+  const Nanoseconds step{static_cast<std::int64_t>(std::llround(step_ms * 1e6))};
+  const Nanoseconds most = kTransportGivesUp + step;
+  JobEnd out;
+  if (link.down >= most) out.within = link.period - link.down + most;
+  out.gpu_seconds = most.ms() / 1e3 * world;
   return out;
 }
 

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "sim/network/flapping_link.hpp"
@@ -37,13 +38,21 @@ struct FlappingSteps {
   std::vector<std::vector<Nanoseconds>> steps;  ///< by trial
 };
 
+/// Of a job that a link ends.
+struct JobEnd {
+  /// From the begin of a job, with the link up, until it has ended; none: an outage hardly longer than the transport
+  /// tries may fall between two collectives, and the job outlive it.
+  std::optional<Nanoseconds> within;
+  double gpu_seconds = 0;  ///< lost at most: a step that is not whole, and the wait, of all GPUs
+};
+
 struct FlappingTimes {
   FlappingLink link;
   std::uint64_t seed = 0;
   std::uint32_t trials = 0;
   std::uint32_t steps = 0;  ///< that each plays
   /// The transport gives up before the link is up again (ends_job()): there are no steps.
-  bool job_ends = false;
+  std::optional<JobEnd> job_end;
   double without_ms = 0;    ///< the step while the link is up
   Distribution step_ms;     ///< of all steps of such a run
   double outage_costs = 0;  ///< ms that a period takes longer for the one in it
@@ -54,12 +63,15 @@ struct FlappingTimes {
 [[nodiscard]] FlappingTimes flapping_times(const FlappingRequest& request, const FlappingSteps& played,
                                            double longer_ms);
 
+/// Of a link that ends_job(), with steps of `step_ms` on `world` GPUs while it is up.
+[[nodiscard]] JobEnd job_end(const FlappingLink& link, double step_ms, std::uint32_t world);
+
 /// Steps that one plan plays in a trial, at most.
 inline constexpr std::int64_t kMaxFlappingSteps = 400;
 
-/// Plays the trials, of a job with `differences`, of which `alone` is the simulation without the flap. Fails (usage)
-/// where the link is none of the job's, memory depends on time (record_stream), steps differ, or more than
-/// kMaxFlappingSteps of them lie in one outage or period.
+/// Plays the trials, of a job with `differences`, of which `alone` is the simulation without the flap; none of a link
+/// that ends_job(). Fails (usage) where the link is none of the job's, memory depends on time (record_stream), steps
+/// differ, or more than kMaxFlappingSteps of them lie in one outage or period.
 [[nodiscard]] Result<FlappingSteps> simulate_flapping(const Workload& workload, const Settings& settings,
                                                       const MachineProfile& machine, const SimulationRequest& request,
                                                       const Differences& differences, const Simulation& alone,

@@ -238,19 +238,19 @@ Result<void> add_flapping(const Workload& adapted, const PredictRequest& request
   const FlappingRequest& flapping = *request.flapping;
   FORESHARD_TRY(check_flapping_link(
       {machine.network, machine.links.gpus, request.settings.gpus, request.settings.nodes}, flapping.link));
+  const auto played = simulate_flapping(adapted, request.settings, machine, simulation_request, others.differences,
+                                        simulation, flapping);
+  FORESHARD_TRY(played);
   if (ends_job(flapping.link)) {
     p.flapping.emplace();
     p.flapping->link = flapping.link;
-    p.flapping->job_ends = true;
+    p.flapping->job_end = job_end(flapping.link, p.step_ms, request.settings.world());
     p.not_valid.push_back(
         fmt::format("{} is down until NCCL's transport has given up: the job ends", words(flapping.link)));
     p.warnings.push_back(p.not_valid.back());
     p.valid = false;
     return {};
   }
-  const auto played = simulate_flapping(adapted, request.settings, machine, simulation_request, others.differences,
-                                        simulation, flapping);
-  FORESHARD_TRY(played);
   const double anchor = p.host_bound ? 1 : p.host_scale.anchor;
   p.flapping = flapping_times(flapping, *played, played->without.ms() * (anchor - 1));
   return {};

@@ -184,6 +184,8 @@ struct Prediction {
   std::optional<BesideTimes> beside;
   /// Where it was asked for and steps have times. Everything else is of this job while the link is up.
   std::optional<FlappingTimes> flapping;
+  /// Whether that ends the job with an error.
+  [[nodiscard]] bool link_ends_job() const { return flapping && flapping->job_end; }
   /// The rank that was late in the recording (HostScale::late_rank) and is not in this plan, which repeats another
   /// rank's times for it; -1: none was, or it runs a source of its own (RankDifference::workload).
   std::int32_t keeps_up = -1;

@@ -99,8 +99,14 @@ TEST_CASE("what is left of an adapter costs less, and a slow GPU beside it stays
 TEST_CASE("a job that ends by it is not valid, and what cannot be played is refused") {
   const auto ends = plan_of(request_of(31'000, 600'000));
   REQUIRE(ends);
-  CHECK(ends->flapping->job_ends);
+  REQUIRE(ends->link_ends_job());
   CHECK_FALSE(ends->valid);
+  // It begins with the link up: 569 s until the outage, a step until a collective meets it, and what NCCL tries.
+  const double most = ends->step_ms / 1e3 + 30.064771;
+  CHECK(ends->flapping->job_end->within->ms() / 1e3 == Approx(569 + most));
+  CHECK(ends->flapping->job_end->gpu_seconds == Approx(16 * most));
+  // Down for hardly longer than NCCL tries, it may be up again before a collective that began late has given up.
+  CHECK_FALSE(plan_of(request_of(30'065, 600'000))->flapping->job_end->within);
   CHECK(ends->not_valid.front().find("adapter 1.3") != std::string::npos);
   CHECK_FALSE(plan_of(request_of(60'000, 600'000, 0.5)));  // hundreds of steps
   FlappingRequest other = request_of(50, 400);
