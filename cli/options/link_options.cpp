@@ -51,14 +51,15 @@ Result<double> parse_time_factor(std::string_view option, const std::string& tex
   double factor = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
   if (error != std::errc() || end != text.data() + text.size() || !(factor >= 0.01 && factor <= 100))
-    return fail(ErrorKind::usage, fmt::format("{}: '{}' is no factor from 0.01 to 100", option, text), {},
-                "1.25: everything takes a quarter longer");
+    return fail(
+        ErrorKind::usage, fmt::format("{}: '{}' is no factor from 0.01 to 100", option, text), {},
+        fmt::format("as in {} 5=1.25: it takes a quarter longer; below 1 it is faster than the others", option));
   return factor;
 }
 
 Result<void> said_once(std::string_view option, std::uint32_t rank, bool is_there) {
   if (!is_there) return {};
-  return fail(ErrorKind::usage, fmt::format("{} says two things of rank {}", option, rank));
+  return fail(ErrorKind::usage, fmt::format("{} says two things of rank {}", option, rank), {}, "say one of the two");
 }
 
 void LinkOptions::add_to(OptionSet& set) {
@@ -87,7 +88,8 @@ Result<UnlikeLinks> LinkOptions::read(const sim::Network& network) const {
     for (const sim::SlowAdapter& other : out.slow_adapters)
       if (other.node == slow->node && other.adapter == slow->adapter)
         return fail(ErrorKind::usage,
-                    fmt::format("--slow-adapter says two things of adapter {}.{}", slow->node, slow->adapter));
+                    fmt::format("--slow-adapter says two things of adapter {}.{}", slow->node, slow->adapter), {},
+                    "say one of the two");
     out.slow_adapters.push_back(*slow);
   }
   for (const std::string& text : slow_link_) {

@@ -215,12 +215,26 @@ Option OptionSet::add_text(const std::string& names, std::function<Result<void>(
   return {*this, *parts_->app.add_option_function<std::string>(names, checked, help)};
 }
 
+/// An option of one value that has several, and nothing says which counts; null: none.
+static const CLI::Option* given_twice(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw && option->get_items_expected_max() == 1 &&
+        option->count() > 1)
+      return option;
+  return nullptr;
+}
+
 Result<bool> OptionSet::parse(const std::vector<std::string>& arguments) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11 takes the last first
   try {
     parts_->app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     return false;
+  } catch (const CLI::ArgumentMismatch& error) {
+    const CLI::Option* twice = given_twice(parts_->app);
+    if (twice == nullptr) return fail(ErrorKind::usage, error.what());
+    return fail(ErrorKind::usage, fmt::format("{} is given {} times", twice->get_name(), twice->count()), {},
+                "it takes one value: leave the others out");
   } catch (const CLI::ParseError& error) {  // CLI11's own words without its class names
     return fail(ErrorKind::usage, error.what(), {}, parts_->hint);
   } catch (const std::logic_error&) {  // CLI11 2.1 converts a flag's value with std::stoll

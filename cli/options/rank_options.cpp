@@ -109,9 +109,10 @@ std::function<void(std::size_t)> progress_of(std::uint32_t count, Console& conso
 
 void RankOptions::add_to(OptionSet& set) {
   set.add_option("--slow-gpu", slow_gpu_,
-                 "a rank whose kernels take FACTOR times as long, and for which the others wait; may be repeated")
+                 "a rank whose kernels take FACTOR times as long, from 0.01 to 100, and for which the others wait; "
+                 "below 1 it is faster than they are; may be repeated")
       .type_name("RANK=FACTOR");
-  set.add_option("--slow-host", slow_host_, "a rank whose host takes FACTOR times as long; may be repeated")
+  set.add_option("--slow-host", slow_host_, "a rank whose host takes FACTOR times as long, likewise; may be repeated")
       .type_name("RANK=FACTOR");
   links_.add_to(set);
   flapping_.add_to(set);

@@ -35,6 +35,7 @@ constexpr std::array<std::string_view, 5> kDTypeNames{"none", "bfloat16", "float
 constexpr std::array<std::string_view, 1> kImplicitWord{"implicit"};
 constexpr std::array<std::string_view, 1> kDefaultWord{"default"};
 constexpr std::array<std::string_view, 1> kNoneWord{"none"};
+constexpr SettingNumber kDepth{"a whole number from 0", "2"};
 
 /// A row with its two functions. `set` gets the value with quotes dropped.
 struct Row {
@@ -43,10 +44,18 @@ struct Row {
   std::string (*get)(const Settings&);
 };
 
+/// The nearest word, else all that is accepted: "implicit, or a whole number from 0, as in --forward-prefetch 2".
+std::string hint_of(const SettingOption& setting, std::string_view value) {
+  const auto& [range, example] = setting.number;
+  if (range.empty()) return setting.words.empty() ? std::string() : suggestion(value, setting.words);
+  if (const auto near = nearest(value, setting.words)) return fmt::format("did you mean '{}'?", *near);
+  return fmt::format("{}{}{}, as in {} {}", fmt::join(setting.words, ", "), setting.words.empty() ? "" : ", or ", range,
+                     setting.option(), example);
+}
+
 tl::unexpected<Error> refused(const SettingOption& setting, std::string_view value) {
-  std::string hint = setting.words.empty() ? std::string() : suggestion(value, setting.words);
   return fail(ErrorKind::usage, fmt::format("'{}' is not a value of {} ({})", value, setting.key, setting.values), {},
-              std::move(hint));
+              hint_of(setting, value));
 }
 
 bool is_none(std::string_view value) {
@@ -206,23 +215,17 @@ std::string get_release(const Settings& settings) {
       fmt::format("all-gather={},reduce-scatter={}", name(settings.release), name(*settings.reduce_scatter_release)));
 }
 
-/// "none", "3" or "4+3": see CudaGraph. As a flag, "true" means PyTorch's documentation's three.
+/// "none", "3" or "4+3": see CudaGraph.
 Result<void> set_cuda_graph(Settings& settings, const SettingOption& setting, std::string_view value) {
-  if (is_none(value) || value == "false") {
+  if (is_none(value)) {
     settings.cuda_graph = std::nullopt;
     return {};
   }
-  CudaGraph graph;
   const std::size_t plus = value.find('+');
-  if (value != "true") {
-    const auto eager = plus == std::string_view::npos ? Result<std::uint32_t>(0U) : parse_count(value.substr(0, plus));
-    const auto warm_up = parse_count(plus == std::string_view::npos ? value : value.substr(plus + 1));
-    if (!eager || !warm_up || *warm_up == 0)
-      return fail(ErrorKind::usage, fmt::format("'{}' is not a value of {} ({})", value, setting.key, setting.values),
-                  {}, "3, or 4+3 with four eager steps before, or none");
-    graph = {*eager, *warm_up};
-  }
-  settings.cuda_graph = graph;
+  const auto eager = plus == std::string_view::npos ? Result<std::uint32_t>(0U) : parse_count(value.substr(0, plus));
+  const auto warm_up = parse_count(plus == std::string_view::npos ? value : value.substr(plus + 1));
+  if (!eager || !warm_up || *warm_up == 0) return refused(setting, value);
+  settings.cuda_graph = CudaGraph{*eager, *warm_up};
   return {};
 }
 std::string get_cuda_graph(const Settings& settings) {
@@ -376,7 +379,9 @@ constexpr std::array kRows{
          "X",
          "tokens of the expert-parallel rank with most of them over the mean; 1: balanced",
          Form::word,
-         {}},
+         {},
+         false,
+         {"a number from 1 to expert_parallel", "1.5"}},
         set_factor<&Settings::router_imbalance>,
         get_factor<&Settings::router_imbalance>},
     Row{{"batch", "N", "samples a GPU and microbatch", Form::count, {}}, FORESHARD_MEMBER(optional_count, batch)},
@@ -386,11 +391,11 @@ constexpr std::array kRows{
     Row{{"reduce_dtype", "none|bfloat16|float16|float32", "MixedPrecisionPolicy.reduce_dtype", Form::word, kDTypeNames},
         FORESHARD_MEMBER(dtype, reduce_dtype)},
     Row{{"forward_prefetch", "implicit|N", "units gathered ahead in forward; N: set_modules_to_forward_prefetch",
-         Form::word, kImplicitWord},
+         Form::word, kImplicitWord, false, kDepth},
         set_prefetch<&Settings::forward_prefetch>,
         get_forward_prefetch},
     Row{{"backward_prefetch", "default|N", "units gathered ahead in backward; N: set_modules_to_backward_prefetch",
-         Form::word, kDefaultWord},
+         Form::word, kDefaultWord, false, kDepth},
         set_prefetch<&Settings::backward_prefetch>,
         get_backward_prefetch},
     Row{{"prefetch_lists",
@@ -410,7 +415,8 @@ constexpr std::array kRows{
     Row{{"gather_alloc", "copy-in|compute", "stream that owns the gather buffers", Form::word,
          EnumNames<GatherAlloc>::kNames},
         FORESHARD_MEMBER(word, gather_alloc)},
-    Row{{"reshard_after_forward", "true|false|N", "reshard_after_forward of fully_shard", Form::word, kBooleans},
+    Row{{"reshard_after_forward", "true|false|N", "reshard_after_forward of fully_shard", Form::word, kBooleans, false,
+         kCounted},
         set_reshard,
         get_reshard},
     Row{{"reshard_of_unit",
@@ -418,7 +424,8 @@ constexpr std::array kRows{
          "reshard_after_forward of one unit; may be repeated",
          Form::text,
          {},
-         true},
+         true,
+         {"true, false or a whole number from 1 behind the unit's name", "layers.0=false"}},
         set_reshard_of_unit,
         get_reshard_of_unit},
     Row{{"root_reshard_explicit", "true|false", "reshard_after_forward was passed for the root too", Form::flag,
@@ -469,7 +476,13 @@ constexpr std::array kRows{
          "activation checkpointing; the selective kinds (torchtitan's) for models only", Form::word,
          EnumNames<Checkpoint>::kNames},
         FORESHARD_MEMBER(word, checkpoint)},
-    Row{{"checkpoint_share", "N", "percent of the blocks that selective-layer checkpoints", Form::count, {}},
+    Row{{"checkpoint_share",
+         "N",
+         "percent of the blocks that selective-layer checkpoints",
+         Form::count,
+         {},
+         false,
+         {"a whole number from 1 to 100", "50"}},
         FORESHARD_MEMBER(count, checkpoint_share)},
     Row{{"kernels", "eager|fused", "PyTorch's kernels op by op, or foreshard's own joined ones; for models only",
          Form::word, EnumNames<Kernels>::kNames},
@@ -485,10 +498,14 @@ constexpr std::array kRows{
          "`foreshard run`",
          Form::word, EnumNames<OptimizerOverlap>::kNames},
         FORESHARD_MEMBER(word, optimizer_overlap)},
-    Row{{"cuda_graph", "none|N|E+N",
+    Row{{"cuda_graph",
+         "none|N|E+N",
          "forward and backward in one CUDA graph, captured after N warm-up steps on its stream, and E eager ones "
          "before",
-         Form::word, kNoneWord},
+         Form::word,
+         kNoneWord,
+         false,
+         {"warm-up steps from 1, with + behind eager ones", "3, or 4+3"}},
         set_cuda_graph,
         get_cuda_graph},
     Row{{"alloc_conf", "KEY:VALUE,…", "PYTORCH_ALLOC_CONF, as in \"expandable_segments:True\"", Form::text, {}},

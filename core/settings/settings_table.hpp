@@ -28,6 +28,13 @@ enum class SettingForm : std::uint8_t {
   json = 4,   ///< a JSON object; the option takes the name of a file that holds it
 };
 
+/// A number that a setting takes, for who wrote something else.
+struct SettingNumber {
+  std::string_view range;  ///< "a whole number from 1"
+  std::string_view example;
+};
+inline constexpr SettingNumber kCounted{"a whole number from 1", "2"};
+
 struct SettingOption {
   std::string_view key;     ///< "forward_prefetch"
   std::string_view values;  ///< for help: "implicit|N"
@@ -35,6 +42,8 @@ struct SettingOption {
   SettingForm form = SettingForm::word;
   std::span<const std::string_view> words;  ///< fixed words that are accepted; may be empty
   bool repeatable = false;                  ///< the option may be given several times, each adds
+  /// The number that `values` calls N or X; none of flags, text and files.
+  SettingNumber number = form == SettingForm::count ? kCounted : SettingNumber{};
 
   /// "--forward-prefetch"
   [[nodiscard]] std::string option() const;
@@ -47,7 +56,7 @@ struct SettingOption {
 
 /// Sets one field from text. `key` may have dashes or underscores. `value` is an option's word or a JSON
 /// value's text: quotes around it are dropped, and null means none where none is allowed. Errors (usage)
-/// name the key, the value, what is accepted, and the nearest known word.
+/// name the key, the value, what is accepted, and the nearest known word or a value that would do.
 ///
 /// Beyond its words: `release` also takes "all-gather=KIND,reduce-scatter=KIND"; `reshard_of_unit` takes
 /// "UNIT=VALUE" (adds one) or a JSON object (replaces all); `prefetch_lists` takes

@@ -20,7 +20,8 @@ tl::unexpected<Error> refuse(std::string_view part, const std::string& why) {
 /// "30%", or "5GB/s" of `whole` bytes a second; 0: a rate of it is not known.
 Result<double> parse_share(std::string_view part, std::string_view text, double whole) {
   double share = 0;
-  if (text.ends_with('%')) {
+  const bool percent = text.ends_with('%');
+  if (percent) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size() - 1, share);
     if (error != std::errc() || end != text.data() + text.size() - 1)
       return refuse(part, fmt::format("'{}' is no percentage", text));
@@ -33,9 +34,9 @@ Result<double> parse_share(std::string_view part, std::string_view text, double 
     share = *rate / whole;
   }
   if (share > 0 && share < 1) return share;
-  return refuse(part, whole > 0 ? fmt::format("a load is above nothing and below the {} that an adapter carries",
-                                              format_bandwidth(whole))
-                                : std::string("a load is above 0 % and below 100 %"));
+  return refuse(part, percent ? std::string("a load is above 0 % and below 100 %")
+                              : fmt::format("a load is above nothing and below the {} that an adapter carries",
+                                            format_bandwidth(whole)));
 }
 
 Result<void> say_once(std::string_view part, double& of, double share) {
