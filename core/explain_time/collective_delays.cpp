@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/median.hpp"
+#include "core/straggler/first_cause.hpp"
 #include "core/straggler/rank_timeline.hpp"
 
 namespace foreshard::explain_time_detail {
@@ -51,15 +52,33 @@ Nanoseconds CollectiveDelays::beside_anything(const DeviceOpRecord& op) const {
   return length(united(std::move(beside)));
 }
 
+/// Of the collectives that a rank's compute stream waits for: for whom in the end, longest.
+static std::map<CollectiveKey, std::uint32_t> first_causes(const Run& run, std::uint32_t rank) {
+  std::map<CollectiveKey, std::map<std::uint32_t, Nanoseconds>> waits;
+  for (const straggler_detail::RankSpans& one : straggler_detail::rank_spans(run))
+    if (one.rank == rank)
+      for (const straggler_detail::Span& span : one.spans)
+        if (span.for_rank && span.behind) waits[*span.behind][*span.for_rank] += span.time;
+  std::map<CollectiveKey, std::uint32_t> out;
+  for (const auto& [key, by_rank] : waits)
+    out[key] = std::max_element(by_rank.begin(), by_rank.end(), [](const auto& a, const auto& b) {
+                 return a.second < b.second;
+               })->first;
+  return out;
+}
+
 void CollectiveDelays::find_late_starts() {
   if (run_.ranks.size() < 2) return;
   const std::uint32_t own = run_.ranks.front().rank;
+  const auto causes = first_causes(run_, own);
   const auto last = straggler_detail::last_ranks(run_.rank_ops);
   for (const RankOpRecord& row : run_.rank_ops) {
     if (row.rank != own || !is_collective(row.op) || row.sequence < 0) continue;
     const auto found = last.find(key_of(row));
-    if (found != last.end() && found->second.rank != own && found->second.start > row.op.start)
-      late_[{row.op.stream, row.op.start, row.op.end}] = {found->second.rank, found->second.start};
+    if (found == last.end() || found->second.rank == own || found->second.start <= row.op.start) continue;
+    const auto cause = causes.find(key_of(row));
+    late_[{row.op.stream, row.op.start, row.op.end}] = {cause == causes.end() ? found->second.rank : cause->second,
+                                                        found->second.start};
   }
 }
 

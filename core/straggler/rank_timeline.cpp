@@ -42,30 +42,33 @@ class ComputeStream {
   }
 
  private:
-  /// What the compute stream waits for from `at` until `next` starts: collectives that end in between, of which that
-  /// one has its place that began first.
+  /// What the compute stream waits for from `at` until `next` starts: collectives that end in between. From the end
+  /// backwards: what ended last held it up since that began, and what ended before only until then.
   void gap(Nanoseconds at, const RankOpRecord& next) {
     const Nanoseconds end = next.op.start;
     while (next_ < collectives_.size() && collectives_[next_]->op.end <= at) ++next_;
-    std::vector<const RankOpRecord*> within;
-    for (; next_ < collectives_.size() && collectives_[next_]->op.end <= end; ++next_)
-      within.push_back(collectives_[next_]);
-    std::stable_sort(within.begin(), within.end(),
-                     [](const RankOpRecord* a, const RankOpRecord* b) { return a->op.start < b->op.start; });
-    const auto add = [&](SpanKind kind, LabelId phase, Nanoseconds until, std::optional<std::uint32_t> rank,
+    const std::size_t first = next_;
+    while (next_ < collectives_.size() && collectives_[next_]->op.end <= end) ++next_;
+    std::vector<Span> backwards;
+    Nanoseconds until = end;
+    const auto add = [&](SpanKind kind, LabelId phase, Nanoseconds from, std::optional<std::uint32_t> rank,
                          std::optional<CollectiveKey> behind = {}) {
-      if (until <= at) return;
-      out_.push_back({kind, next.step, phase, until - at, rank, {}, at, behind});
-      at = until;
+      from = std::max(from, at);
+      if (until <= from) return;
+      backwards.push_back({kind, next.step, phase, until - from, rank, {}, from, behind});
+      until = from;
     };
-    for (const RankOpRecord* row : within) {
-      add(SpanKind::idle, next.phase, row->op.start, {});
-      const auto last = row->sequence >= 0 ? last_.find(key_of(*row)) : last_.end();
-      if (last != last_.end() && last->second.rank != row->rank)
-        add(SpanKind::waiting, row->phase, std::min(last->second.start, row->op.end), last->second.rank, last->first);
-      add(SpanKind::communication, next.phase, row->op.end, {});
+    for (std::size_t i = next_; i-- > first;) {
+      const RankOpRecord& row = *collectives_[i];
+      add(SpanKind::idle, next.phase, row.op.end, {});
+      const auto last = row.sequence >= 0 ? last_.find(key_of(row)) : last_.end();
+      const bool waits = last != last_.end() && last->second.rank != row.rank;
+      if (waits) add(SpanKind::communication, next.phase, std::min(last->second.start, row.op.end), {});
+      if (waits) add(SpanKind::waiting, row.phase, row.op.start, last->second.rank, last->first);
+      add(SpanKind::communication, next.phase, row.op.start, {});
     }
-    add(SpanKind::idle, next.phase, end, {});
+    add(SpanKind::idle, next.phase, at, {});
+    out_.insert(out_.end(), backwards.rbegin(), backwards.rend());
   }
 
   const LastRanks& last_;

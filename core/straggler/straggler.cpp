@@ -1,6 +1,7 @@
 #include "core/straggler/straggler.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <span>
@@ -262,25 +263,31 @@ const RankTime* critical_one(const Stragglers& found, const std::map<std::uint32
   return nullptr;
 }
 
-/// The ranks that spend their time as `late` does, itself among them: two equally slow ones, or all but a fast one.
+/// Whether of two of a plan's ranks, the second of which stands for several, each is waited for alike.
+bool waited_for_alike(const RankTime& one, const RankTime& several) {
+  const auto each = [](const RankTime& rank) { return static_cast<double>(rank.delay.count) / rank.stands_for; };
+  return several.stands_for > 1 && std::abs(each(one) - each(several)) <= kAsEachOf * each(several);
+}
+
+/// The ranks that spend their time as `late` does, itself among them: two equally slow ones, or all but a fast one. Of
+/// a group of equal ranks also those that are waited for as each of it.
 std::vector<RankRun> equals_of(const Stragglers& found, const RankTime& late, const std::vector<RankMembers>& groups) {
-  std::vector<std::uint32_t> alone;
-  std::vector<RankRun> out;
+  std::vector<std::uint32_t> out;
   for (const RankTime& other : found.ranks) {
-    if (other.compute != late.compute || other.waiting != late.waiting || other.communication != late.communication ||
-        other.idle != late.idle)
-      continue;
+    const bool as_late = other.compute == late.compute && other.waiting == late.waiting &&
+                         other.communication == late.communication && other.idle == late.idle;
+    if (!as_late && !waited_for_alike(other, late)) continue;
     const auto group =
         std::find_if(groups.begin(), groups.end(), [&](const RankMembers& of) { return of.first == other.rank; });
-    if (other.stands_for == 1 || group == groups.end())
-      alone.push_back(other.rank);
-    else
-      out.insert(out.end(), group->members.begin(), group->members.end());
+    if (other.stands_for == 1 || group == groups.end()) {
+      out.push_back(other.rank);
+      continue;
+    }
+    for (const RankRun& run : group->members)
+      for (std::uint32_t i = 0; i < run.count; ++i) out.push_back(run.first + i * run.stride);
   }
-  const std::vector<RankRun> runs = runs_of(alone);
-  out.insert(out.end(), runs.begin(), runs.end());
   std::sort(out.begin(), out.end());
-  return out;
+  return runs_of(out);
 }
 
 }  // namespace

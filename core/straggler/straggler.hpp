@@ -78,7 +78,8 @@ struct Stragglers {
   std::uint32_t counted = 0;    ///< ranks that these stand for, up to `world`
   Nanoseconds waiting;          ///< mean over those ranks' `waiting`
   std::optional<LateRank> late;
-  /// Ranks that nothing tells apart, each of which would be late if it were alone; none: there are none, or `late` is.
+  /// Ranks that nothing tells apart, each of which would be late if it were alone, and of a plan others that are waited
+  /// for as each of them (kAsEachOf); none: there are none, or `late` is.
   std::vector<RankRun> equally_late;
   bool planned = false;  ///< of a plan: ranks that are not shown are like one that is
 };
@@ -91,6 +92,9 @@ struct Stragglers {
 /// (rank_fit.hpp).
 inline constexpr double kLateShareOfStep = 0.02;
 inline constexpr double kLateShareOfWaiting = 0.5;
+
+/// Of a group of equal ranks and one beside it, whose delays differ by no more: no rank of them is more to blame.
+inline constexpr double kAsEachOf = 0.1;
 
 /// None where the run holds not two ranks, or no whole step of theirs (compared_steps.hpp).
 [[nodiscard]] std::optional<Stragglers> find_stragglers(const Run& run);

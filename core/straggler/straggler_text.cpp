@@ -23,6 +23,18 @@ const RankTime& time_of(const Stragglers& found, std::uint32_t rank) {
   return *std::find_if(found.ranks.begin(), found.ranks.end(), [&](const RankTime& r) { return r.rank == rank; });
 }
 
+/// The others' waiting for any of `ranks`.
+Nanoseconds delay_of(const Stragglers& found, const std::vector<RankRun>& ranks) {
+  Nanoseconds out;
+  for (const RankTime& time : found.ranks)
+    if (std::any_of(ranks.begin(), ranks.end(), [&](const RankRun& run) {
+          return time.rank >= run.first && (time.rank - run.first) % run.stride == 0 &&
+                 (time.rank - run.first) / run.stride < run.count;
+        }))
+      out += time.delay;
+  return out;
+}
+
 /// The longest of its compute, its idle time and its communication in its worst phase, beside the others'.
 std::string reason(const LateRank& late, const PhaseDelay& worst) {
   if (late.collectives)
@@ -84,11 +96,12 @@ std::vector<std::string> straggler_sentences(const Stragglers& found) {
     for (const RankTime& rank : found.ranks) step = std::max(step, rank.step);
     const RankTime& longest = *std::max_element(found.ranks.begin(), found.ranks.end(),
                                                 [](const RankTime& a, const RankTime& b) { return a.delay < b.delay; });
+    const Nanoseconds delay = found.equally_late.empty() ? longest.delay : delay_of(found, found.equally_late);
     const std::string ranks =
         found.equally_late.empty() ? fmt::format("rank {}", longest.rank) : "ranks " + rank_words(found.equally_late);
-    const bool waits = longest.delay >= step.scaled(kLateShareOfStep);
+    const bool waits = delay >= step.scaled(kLateShareOfStep);
     const bool several = waits || !found.equally_late.empty();
-    const std::string whom = waits ? fmt::format(", longest for {} ({})", ranks, format_time(longest.delay))
+    const std::string whom = waits ? fmt::format(", longest for {} ({})", ranks, format_time(delay))
                                    : ", and the critical path over them goes through " + ranks;
     out.push_back(
         fmt::format("{}: the {} ranks' GPUs wait for one another for {} a step on average, {:.1f} % of the step{}",

@@ -116,6 +116,24 @@ TEST_CASE("a rank that others wait for behind its own collectives is not blamed 
   CHECK(straggler_sentences(*found).at(1).find("a link of its groups is slow or shared") != std::string::npos);
 }
 
+TEST_CASE("what a gap ended with held it up: a collective beside that ended before moves in none of the waiting") {
+  // On rank 0 a reduction of a pair, begun at 50, ends at 150; the gather, begun at 100, waits for rank 1 until 300.
+  Ranks ranks(2);
+  for (const std::uint32_t rank : {0U, 1U}) {
+    const std::int64_t forward = rank == 1 ? 300 : 100;
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, forward);
+    if (rank == 0) ranks.gather("forward", 50, 150, 0, 1);
+    ranks.gather("forward", forward, 350, 0);
+    ranks.kernel("gemm", "forward", 360, 460);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  CHECK(found->ranks[0].waiting == Nanoseconds::from_us(200));
+  CHECK(found->ranks[0].communication == Nanoseconds::from_us(50));
+  CHECK(found->ranks[0].idle == Nanoseconds::from_us(10));
+}
+
 TEST_CASE("of two others the faster one is their median") {
   Ranks ranks(3);
   for (const std::uint32_t rank : {0U, 1U, 2U}) {
