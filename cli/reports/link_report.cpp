@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/json_values.hpp"
+#include "cli/terminal/printable.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -31,11 +32,9 @@ Json load_json(const LinkLoad& link, Nanoseconds from, Nanoseconds to) {
 
 Json links_json(const RunLinks& links, const TimeExplanation& step, bool whole) {
   constexpr Nanoseconds kFirst{INT64_MIN}, kLast{INT64_MAX};
-  Json json = {{"machine", links.loads.machine},
-               {"machine_note", text_or_null(links.machine_note)},
-               {"not_placed", links.loads.not_placed},
-               {"full_share", kFullLink},
-               {"links", Json::array()}};
+  Json json = {{"machine", links.loads.machine}, {"machine_note", text_or_null(links.machine_note)},
+               {"notes", links.notes},           {"not_placed", links.loads.not_placed},
+               {"full_share", kFullLink},        {"links", Json::array()}};
   for (const LinkLoad& link : links.loads.links) {
     const LinkUse use = link_use(link, step);
     json["links"].push_back({{"link", name(link.link)},
@@ -76,6 +75,7 @@ void print_links(std::ostream& out, const RunLinks& links, const TimeExplanation
   if (links.loads.not_placed > 0)
     out << fmt::format("  left out: {} collectives whose process group the run does not tell\n",
                        links.loads.not_placed);
+  for (const std::string& note : links.notes) out << "  " << in_line(note) << '\n';
   if (!links.machine_note.empty()) out << "  " << links.machine_note << '\n';
 }
 

@@ -5,6 +5,7 @@
 
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "cli/terminal/output.hpp"
 #include "core/explain_time/time_explanation.hpp"
@@ -16,6 +17,7 @@ struct RunLinks {
   LinkLoads loads;
   std::string machine_note =
       {};  ///< why the profile is not that of the run's machine; empty where it is, or was asked for
+  std::vector<std::string> notes = {};  ///< unlike_links_notes()
 };
 
 /// The key "links" of `explain --time --json` (docs/explain.md): of the step. `whole`: its "load" is the run's, as the

@@ -18,12 +18,12 @@
 #include "cli/reports/remedy_json.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/reports/trial_report.hpp"
+#include "cli/reports/unlike_links.hpp"
 #include "cli/reports/upgrade_report.hpp"
 #include "cli/terminal/printable.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
-#include "sim/network/background_load.hpp"
 #include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
@@ -88,11 +88,6 @@ Json steps_json(const std::vector<sim::PredictedStep>& steps) {
                     {"num_alloc_retries", step.num_alloc_retries}});
   }
   return list;
-}
-
-Json background_json(const sim::BackgroundLoad& load) {
-  if (!load.any()) return nullptr;
-  return {{"adapters", load.adapters}, {"uplinks", load.uplinks}, {"words", sim::words(load)}};
 }
 
 /// Null where all ranks are alike; else as explain's, and how they differ.
@@ -230,7 +225,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["ranks"] = ranks_json(p);
   json["trials"] = p.trials ? trials_json(*p.trials) : Json(nullptr);
   json["flapping"] = p.flapping ? flapping_json(*p.flapping) : Json(nullptr);
-  json["background_load"] = background_json(p.background);
+  add_unlike_links(p, json);
   json["beside"] = p.beside ? beside_json(*p.beside, p.step_ms) : Json(nullptr);
   json["deadlock"] = p.deadlock ? Json(p.deadlock->text) : Json(nullptr);
   json["hang"] = p.hang ? hang_json(*p.hang) : Json(nullptr);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/options/source_options.hpp"
+#include "cli/reports/unlike_links.hpp"
 #include "cli/verbs/explain_remedies.hpp"
 #include "sim/link_load/link_loads.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -11,13 +12,15 @@ namespace foreshard::cli {
 
 Result<std::optional<RunLinks>> links_of(const Run& run, const Workload* workload, const std::string& machine,
                                          Console& console) {
-  const auto profile = machine_of_run(machine, run);
+  auto profile = machine_of_run(machine, run);
   if (!profile && machine.empty()) {
     console.note("no links: " + profile.error().text());
     return std::nullopt;
   }
   FORESHARD_TRY(profile);
-  return RunLinks{sim::link_loads(run, workload, *profile), machine.empty() ? machine_note(run.info.machine) : ""};
+  put_unlike_links(run, *profile);
+  return RunLinks{sim::link_loads(run, workload, *profile), machine.empty() ? machine_note(run.info.machine) : "",
+                  unlike_links_notes(run, *profile)};
 }
 
 Result<std::optional<RunLinks>> links_of(const Run& run, const std::string& machine, Console& console) {

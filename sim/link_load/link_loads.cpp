@@ -10,6 +10,7 @@
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/collectives/network_rate.hpp"
 #include "sim/link_load/run_groups.hpp"
+#include "sim/network/fabric.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -64,7 +65,16 @@ double nvlink_most(const Links& links, const CollectivePrice& price, Transport t
   return links.ring;
 }
 
-Loads loads_of(const MachineProfile& machine, const CollectiveCost& cost, const CollectiveRequest& request) {
+/// What a rank's own links are slower by.
+double own_slowdown(const Links& links, std::uint32_t rank) {
+  double out = 1;
+  for (const SlowLink& slow : links.slow_links)
+    if (slow.rank == rank) out = std::max(out, slow.slowdown);
+  return out;
+}
+
+Loads loads_of(const MachineProfile& machine, const CollectiveCost& cost, const CollectiveRequest& request,
+               std::uint32_t rank) {
   const CollectivePrice price = cost.price(request);
   const Group group = group_of(request);
   Loads out;
@@ -77,10 +87,12 @@ Loads loads_of(const MachineProfile& machine, const CollectiveCost& cost, const 
   const double inside =
       price.link_bytes == 0 && price.network_bytes == 0 ? group.wire() : static_cast<double>(price.link_bytes);
   put(machine.links.pcie ? LinkClass::pcie : LinkClass::nvlink, inside,
-      nvlink_most(machine.links, price, request.transport));
+      nvlink_most(machine.links, price, request.transport) / own_slowdown(machine.links, rank));
   if (network <= 0) return out;
   const double rail = rail_bandwidth(machine);
-  put(LinkClass::adapter, network, rail);
+  put(LinkClass::adapter, network,
+      rail *
+          adapter_capacity(machine.network, machine.links.gpus, rank / request.node_ranks, rank % request.node_ranks));
   const std::vector<UplinkLoad> uplinks = uplink_loads(machine, group, price.pattern);
   for (std::size_t level = 0; level < uplinks.size(); ++level)
     put(class_of(uplinks[level].link, level), network * uplinks[level].share, uplinks[level].link.capacity * rail);
@@ -122,7 +134,7 @@ LinkLoads link_loads(const Run& run, const Workload* workload, const MachineProf
     if (!group || group->options.ranks < 2) continue;
     const CollectiveRequest request = request_of(run, op, *group, rank);
     auto found = known.find(request);
-    if (found == known.end()) found = known.emplace(request, loads_of(machine, cost, request)).first;
+    if (found == known.end()) found = known.emplace(request, loads_of(machine, cost, request, rank)).first;
     for (std::size_t link = 0; link < links.size(); ++link) {
       if (found->second.bytes[link] <= 0) continue;
       links[link].most = std::max(links[link].most, found->second.most[link]);

@@ -7,7 +7,10 @@
 // same time, which an FSDP step has them do. Times are the run's own: slow ranks, contention and links that are shared
 // are in them.
 //
-// Not seen: what `--beside` puts on the fabric; that a slow adapter or link carries less than a healthy one.
+// A link carries at most what the profile has it carry for this job: less where it is slow (Links::slow_links,
+// Network::slow_adapters) or other traffic has a part of it (Network::background).
+//
+// Not seen: what `--beside` puts on the fabric; a link that flaps, since a run is of the job while it is up.
 //
 // Who: cli's explain --time, view and serve. Pure; deterministic; linear in the run but for sorting.
 #pragma once

@@ -13,10 +13,14 @@ double adapter_slowdown(const Network& network, std::uint32_t gpus, std::uint32_
   return slowdown;
 }
 
+double adapter_capacity(const Network& network, std::uint32_t gpus, std::uint32_t node, std::uint32_t rail) {
+  return 1 / adapter_slowdown(network, gpus, node, rail) - network.background.adapters;
+}
+
 Fabric::Fabric(const Network& network, std::uint32_t gpus, std::uint32_t nodes, std::uint32_t rail) : nodes_(nodes) {
   for (const Link::Kind kind : {Link::Kind::adapter_out, Link::Kind::adapter_in})
     for (std::uint32_t node = 0; node < nodes; ++node)
-      links_.push_back({kind, node, 0, 1 / adapter_slowdown(network, gpus, node, rail) - network.background.adapters});
+      links_.push_back({kind, node, 0, adapter_capacity(network, gpus, node, rail)});
   if (network.group_nodes > 0) {
     add_dragonfly(network);
     return;

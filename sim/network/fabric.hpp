@@ -74,5 +74,8 @@ class Fabric {
 /// By what the adapter of `rail` in `node` is slower than a healthy one, at least 1.
 [[nodiscard]] double adapter_slowdown(const Network& network, std::uint32_t gpus, std::uint32_t node,
                                       std::uint32_t rail);
+/// What that adapter carries for the job in one direction (Link::capacity).
+[[nodiscard]] double adapter_capacity(const Network& network, std::uint32_t gpus, std::uint32_t node,
+                                      std::uint32_t rail);
 
 }  // namespace foreshard::sim

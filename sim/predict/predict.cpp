@@ -389,6 +389,8 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   FORESHARD_TRY(scale);
   p.host_scale = *scale;
   p.background = request.differences.background;
+  p.slow_adapters = request.differences.slow_adapters;
+  p.slow_links = request.differences.slow_links;
   p.keeps_up = keeps_up(*scale, request.differences.ranks);
   p.host = host_confidence(workload);
   if (elsewhere) move_to(machine, *elsewhere, request.settings.pytorch, adapted->workload, p);

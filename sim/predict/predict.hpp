@@ -153,10 +153,12 @@ struct Prediction {
   /// Where ranks differ: by lowest rank. Times and run above are then rank 0's, whose exposed communication includes
   /// its waiting for other ranks.
   std::vector<RankGroup> ranks;
-  std::optional<Stragglers> stragglers;  ///< then: who waits for whom, of Run::rank_ops
-  double step_alike_ms = 0;              ///< then: the step if all ranks were alike, and no other traffic
-  BackgroundLoad background;             ///< that was asked for
-  std::vector<RankCost> rank_costs;      ///< then, of several differences: what each costs
+  std::optional<Stragglers> stragglers;    ///< then: who waits for whom, of Run::rank_ops
+  double step_alike_ms = 0;                ///< then: the step if all ranks were alike, and no other traffic
+  BackgroundLoad background;               ///< that was asked for …
+  std::vector<SlowAdapter> slow_adapters;  ///< … and these
+  std::vector<SlowLink> slow_links;
+  std::vector<RankCost> rank_costs;  ///< then, of several differences: what each costs
 
   std::optional<Deadlock> deadlock;
   HostScale host_scale;

@@ -91,6 +91,27 @@ TEST_CASE("across nodes one step in eight goes over the adapters") {
   CHECK(loads.links[1].most == 48);  // 400 Gb/s, of which NCCL reaches 0.96
 }
 
+TEST_CASE("a link carries what its slowness and other traffic leave the job") {
+  Sketch sketch(8, 8);
+  sketch.machine.network.leaf_nodes = 4;
+  sketch.machine.network.oversubscription = 2;
+  sketch.add(CollectiveKind::all_gather, 6'400'000'000, 0);
+  const auto most = [&](std::size_t link) { return link_loads(sketch.run, nullptr, sketch.machine).links[link].most; };
+  const double ring = most(0);
+  sketch.machine.network.background = {0.25, 0.5};
+  CHECK(most(1) == 0.75 * 48);
+  CHECK(most(2) == 0.5 * 4 / 2.0 * 48);
+  // Of adapters that are slow, too: the own one.
+  sketch.machine.network.slow_adapters = {{0, 0, 2}};
+  CHECK(most(1) == 0.25 * 48);
+  sketch.machine.network.slow_adapters = {{1, 0, 2}, {0, 3, 2}};
+  CHECK(most(1) == 0.75 * 48);
+  sketch.machine.links.slow_links = {{1, 4}};
+  CHECK(most(0) == ring);
+  sketch.machine.links.slow_links.push_back({0, 4});
+  CHECK(most(0) == ring / 4);
+}
+
 TEST_CASE("each mesh dimension's collectives are on its own links") {
   Sketch sketch(8, 2, 2);  // shards inside nodes, replicas across
   sketch.add(CollectiveKind::all_gather, 800'000'000, 4);
