@@ -78,25 +78,21 @@ Result<FlappingLink> parse_flapping_link(FlappingLink::Kind kind, const std::str
 
 void FlappingOption::add_to(OptionSet& set) {
   set.add_option(
-         "--flapping-adapter", adapter_,
+         "--flapping-adapter", adapters_,
          "an adapter, of a node, both from 0, that is down for DOWN out of every PERIOD, or carries LEFT of its "
          "bytes meanwhile: the steps of a run in which it does, over --trials with a --seed; as in 1.3=200ms/2s, or "
-         "1.3=200ms/2s:25%")
+         "1.3=200ms/2s:25%; may be repeated")
       .type_name("NODE.ADAPTER=DOWN/PERIOD[:LEFT%]");
   set.add_option("--flapping-uplinks", uplinks_,
                  "the same of all uplinks of a leaf switch of --fabric, from 0: of four of which one flaps, 75 % are "
-                 "left")
+                 "left; may be repeated")
       .type_name("LEAF=DOWN/PERIOD[:LEFT%]");
 }
 
 Result<std::optional<sim::FlappingRequest>> FlappingOption::read(const Planned& planned,
                                                                  const sim::Differences& differences) const {
   if (!given()) return std::nullopt;
-  const bool adapter = !adapter_.empty();
-  const auto kind = adapter ? FlappingLink::Kind::adapter : FlappingLink::Kind::uplinks;
-  const std::string option(option_of(kind));
-  if (adapter && !uplinks_.empty())
-    return fail(ErrorKind::usage, "one link at a time flaps", "--flapping-uplinks", "plan each on its own");
+  const std::string option(option_of(adapters_.empty() ? FlappingLink::Kind::uplinks : FlappingLink::Kind::adapter));
   if (std::any_of(differences.ranks.begin(), differences.ranks.end(),
                   [](const sim::RankDifference& rank) { return rank.dead_from != sim::kNeverDies; }))
     return fail(ErrorKind::usage, "a job that hangs has no steps that a link could lengthen", option,
@@ -104,10 +100,18 @@ Result<std::optional<sim::FlappingRequest>> FlappingOption::read(const Planned& 
   if (!planned.workload->has_timing)
     return fail(ErrorKind::usage, "SOURCE has no times that a link could lengthen", option,
                 "import it with its profiler trace");
-  const auto link = parse_flapping_link(kind, adapter ? adapter_ : uplinks_);
-  FORESHARD_TRY(link);
   sim::FlappingRequest out;
-  out.link = *link;
+  for (const auto& [kind, texts] :
+       {std::pair{FlappingLink::Kind::adapter, &adapters_}, std::pair{FlappingLink::Kind::uplinks, &uplinks_}})
+    for (const std::string& text : *texts) {
+      const auto link = parse_flapping_link(kind, text);
+      FORESHARD_TRY(link);
+      for (const FlappingLink& other : out.links)
+        if (words(other) == words(*link))
+          return fail(ErrorKind::usage, fmt::format("{} says two things of {}", option_of(kind), words(*link)), {},
+                      "say one of the two");
+      out.links.push_back(*link);
+    }
   return out;
 }
 

@@ -1,8 +1,9 @@
-// `--flapping-adapter` and `--flapping-uplinks`: a link that is not always what it is, as options of `plan`.
+// `--flapping-adapter` and `--flapping-uplinks`: links that are not always what they are, as options of `plan`.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/options/option_set.hpp"
 #include "cli/options/planning.hpp"
@@ -19,15 +20,15 @@ class FlappingOption {
  public:
   /// `this` must outlive the parsing.
   void add_to(OptionSet& set);
-  [[nodiscard]] bool given() const { return !adapter_.empty() || !uplinks_.empty(); }
-  /// Where one was given, with the defaults of trials and seed. Refused (usage): both at once, and beside ranks that
+  [[nodiscard]] bool given() const { return !adapters_.empty() || !uplinks_.empty(); }
+  /// Where one was given, with the defaults of trials and seed. Refused (usage): a link twice, and beside ranks that
   /// die.
   [[nodiscard]] Result<std::optional<sim::FlappingRequest>> read(const Planned& planned,
                                                                  const sim::Differences& differences) const;
 
  private:
-  std::string adapter_;
-  std::string uplinks_;
+  std::vector<std::string> adapters_;
+  std::vector<std::string> uplinks_;
 };
 
 }  // namespace foreshard::cli

@@ -131,10 +131,9 @@ void RankOptions::add_to(OptionSet& set) {
          "kernels=lognormal:2%,host=lognormal:10%,gpus=normal:1%; or recorded: what the source's steps and ranks "
          "show")
       .type_name("SPREADS|recorded");
-  set.add_option("--trials", trials_,
-                 "how often a job with jitter, or with a link that flaps, is simulated; default 100")
+  set.add_option("--trials", trials_, "how often a job with jitter, or with links that flap, is simulated; default 100")
       .type_name("N");
-  set.add_option("--seed", seed_, "of jitter, and of when a link flaps: equal seeds give equal times; default 0")
+  set.add_option("--seed", seed_, "of jitter, and of when links flap: equal seeds give equal times; default 0")
       .type_name("N");
   set.add_option(
          "--ranks", kept_,
@@ -234,14 +233,15 @@ Result<std::optional<sim::FlappingRequest>> RankOptions::flapping(const Planned&
   FORESHARD_TRY(out);
   if (!*out) return std::nullopt;
   if (jitter_)
-    return fail(ErrorKind::usage, "chance and a link that flaps are not simulated at once", "--jitter",
+    return fail(ErrorKind::usage, "chance and links that flap are not simulated at once", "--jitter",
                 "leave one of the two out");
   const auto trials = trials_or((*out)->trials);
   FORESHARD_TRY(trials);
   (*out)->trials = *trials;
   (*out)->seed = seed_.value_or(0);
   (*out)->threads = sim::hardware_threads();
-  (*out)->progress = progress_of(*trials, console);
+  (*out)->progress = [progress = std::make_shared<Progress>(console, "simulating trials")](
+                         std::size_t done, std::size_t all) { progress->at(done, all); };
   return out;
 }
 

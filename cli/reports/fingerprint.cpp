@@ -53,10 +53,11 @@ Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differen
   if (beside)
     question += fmt::format(" beside {} nodes {} replicate {}", digest_of(traces::to_json(*beside->workload)),
                             beside->settings.nodes, beside->settings.replicate);
-  if (flapping)
-    question +=
-        fmt::format(" {} down {} of {} left {} seed {} trials {}", words(flapping->link), flapping->link.down.count,
-                    flapping->link.period.count, flapping->link.left, flapping->seed, flapping->trials);
+  if (flapping) {
+    for (const sim::FlappingLink& link : flapping->links)
+      question += fmt::format(" {} down {} of {} left {}", words(link), link.down.count, link.period.count, link.left);
+    question += fmt::format(" seed {} trials {}", flapping->seed, flapping->trials);
+  }
   return machine_digest(planned.machine_name).map([&](const std::string& machine) {
     return fingerprint({digest_of(traces::to_json(*planned.workload)), planned.settings, machine, question});
   });

@@ -1,7 +1,9 @@
 #include "cli/reports/flapping_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_io.hpp"
@@ -19,6 +21,28 @@ std::string flap_words(const sim::FlappingLink& link) {
   return fmt::format("{} {} for {} of every {}", words(link), how, format_time(link.down), format_time(link.period));
 }
 
+std::string flap_words(const std::vector<sim::FlappingLink>& links) {
+  std::string out;
+  for (std::size_t i = 0; i < links.size(); ++i)
+    out += (i == 0 ? "" : i + 1 < links.size() ? ", " : " and ") + flap_words(links[i]);
+  return out;
+}
+
+/// "adapter 1.3 and adapter 2.0".
+std::string link_words(const std::vector<sim::FlappingLink>& links) {
+  std::vector<std::string> out;
+  for (const sim::FlappingLink& link : links) out.push_back(words(link));
+  return fmt::format("{}", fmt::join(out, " and "));
+}
+
+Json link_json(const sim::FlappingLink& link) {
+  Json json = {{"link", words(link)}};
+  json[link.kind == sim::FlappingLink::Kind::adapter ? "node" : "leaf"] = link.place;
+  if (link.kind == sim::FlappingLink::Kind::adapter) json["adapter"] = link.adapter;
+  json.update({{"down_ms", link.down.ms()}, {"period_ms", link.period.ms()}, {"left", link.left}});
+  return json;
+}
+
 std::string end_words(const sim::FlappingLink& link) {
   return fmt::format(
       "ends with an error: {}, and NCCL's transport gives up after {} (7 retries of 4.096 us x 2^20: "
@@ -29,22 +53,25 @@ std::string end_words(const sim::FlappingLink& link) {
 }  // namespace
 
 std::string flapping_line(const sim::FlappingTimes& flapping) {
-  if (flapping.job_end) return end_words(flapping.link);
+  if (flapping.job_end) return end_words(flapping.job_end->link);
+  const bool loses_all = std::any_of(flapping.links.begin(), flapping.links.end(),
+                                     [](const sim::FlappingLink& link) { return link.left == 0; });
+  const bool several = flapping.links.size() > 1;
   const double longer = flapping.step_ms.mean - flapping.without_ms;
   return fmt::format(
       "while {} the step takes {}{:.2f} ms in the mean of a run, {:.2f} ms ({:.1f} %) more than without; {:.2f} ms in "
-      "the median, up to {:.2f} ms in 95 % of the steps, {:.2f} ms in the longest; an outage costs {:.2f} ms ({} "
-      "trials "
-      "of {} steps, seed {})",
-      flap_words(flapping.link), flapping.link.left > 0 ? "" : "at least ", flapping.step_ms.mean, longer,
+      "the median, up to {:.2f} ms in 95 % of the steps, {:.2f} ms in the longest; an outage costs {:.2f} ms{} "
+      "({} trials of {}{} steps, seed {})",
+      flap_words(flapping.links), loses_all ? "at least " : "", flapping.step_ms.mean, longer,
       flapping.without_ms > 0 ? 100 * longer / flapping.without_ms : 0, flapping.step_ms.median, flapping.step_ms.p95,
-      flapping.step_ms.most, flapping.outage_costs, flapping.trials, flapping.steps, flapping.seed);
+      flapping.step_ms.most, flapping.outage_costs, several ? " on average" : "", flapping.trials,
+      several ? "up to " : "", flapping.steps, flapping.seed);
 }
 
 std::vector<std::string> job_end_lines(const sim::FlappingTimes& flapping, std::uint32_t world) {
   const sim::JobEnd& end = *flapping.job_end;
   const std::string when =
-      end.within ? fmt::format(", at most {:.1f} s after the job began with the link up", end.within->ms() / 1e3)
+      end.within ? fmt::format(", at most {:.1f} s after the job began with it up", end.within->ms() / 1e3)
                  : std::string("; an outage in whose beginning no collective moves it may outlive");
   return {flapping_line(flapping),
           fmt::format("that is {} after the first collective that an outage stops{}; up to {:.2f} GPU hours of {} GPUs "
@@ -53,14 +80,10 @@ std::vector<std::string> job_end_lines(const sim::FlappingTimes& flapping, std::
 }
 
 Json flapping_json(const sim::FlappingTimes& flapping) {
-  const sim::FlappingLink& link = flapping.link;
-  Json json = {{"link", words(link)}};
-  json[link.kind == sim::FlappingLink::Kind::adapter ? "node" : "leaf"] = link.place;
-  if (link.kind == sim::FlappingLink::Kind::adapter) json["adapter"] = link.adapter;
-  json.update({{"down_ms", link.down.ms()},
-               {"period_ms", link.period.ms()},
-               {"left", link.left},
-               {"job_ends", flapping.job_end.has_value()},
+  Json json = flapping.links.size() == 1 ? link_json(flapping.links[0]) : Json{{"link", link_words(flapping.links)}};
+  json["links"] = Json::array();
+  for (const sim::FlappingLink& link : flapping.links) json["links"].push_back(link_json(link));
+  json.update({{"job_ends", flapping.job_end.has_value()},
                {"ends_within_ms", nullptr},
                {"gpu_seconds_lost", nullptr},
                {"transport_gives_up_ms", sim::kTransportGivesUp.ms()},

@@ -316,7 +316,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
     lines = job_end_lines(*p.flapping, p.run.settings.world());
   if (!p.hang && !p.deadlock) lines.push_back(memory_line(p, basis.machine_assumed));
   if (fitting != nullptr) lines.push_back(best_that_fits(p, *fitting));
-  if (p.has_time) lines.push_back((p.link_ends_job() ? "while the link is up: " : "") + time_line(p));
+  if (p.has_time) lines.push_back((p.link_ends_job() ? "while no link is down: " : "") + time_line(p));
   if (p.run.settings.expert_parallel > 1) lines.push_back(experts_line(p));
   if (!p.has_time && !p.out_of_memory && !p.deadlock && !p.hang)
     lines.emplace_back("step time not known: the source has no times (no profiler trace of eager steps)");

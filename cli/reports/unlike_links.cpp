@@ -63,8 +63,9 @@ std::vector<std::string> unlike_links_notes(const Run& run, const sim::MachinePr
   if (machine.network.background.any())
     out.push_back(fmt::format("what a link carries is what is left of it: {}", words(machine.network.background)));
   if (const Json flapping = stored_flapping(run); flapping.is_object())
-    out.push_back(fmt::format("the run is of the job while {} is up: what goes over it while it is not is not shown",
-                              flapping.value("link", std::string("a link"))));
+    out.push_back(
+        fmt::format("the run is of the job while nothing flaps: what links carry in an outage of {} is not shown",
+                    flapping.value("link", std::string("a link"))));
   if (stored_beside(run).is_object()) out.emplace_back("what the other job (--beside) puts on the fabric is not shown");
   return out;
 }

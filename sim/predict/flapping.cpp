@@ -42,12 +42,18 @@ Distribution distribution_of(std::vector<Weighted> values) {
   return {at(0.5), at(0.95), sum / all, values.front().ms, values.back().ms};
 }
 
-/// The part-th of so many equal parts, and a place drawn in it.
-Nanoseconds place_in(Nanoseconds whole, std::uint64_t seed, std::size_t part, std::size_t parts) {
-  constexpr double kAll = 18446744073709551616.0;  // 2^64
-  const double drawn = static_cast<double>(mixed(seed, part)) / kAll;
-  return whole.scaled((static_cast<double>(part) + drawn) / static_cast<double>(parts));
+constexpr double kAllDraws = 18446744073709551616.0;  // 2^64
+
+/// From 0 to less than 1.
+double drawn(std::uint64_t seed, std::size_t number) {
+  return static_cast<double>(mixed(seed, number)) / kAllDraws;
 }
+
+/// How a link's outages lie among the steps.
+struct Outages {
+  std::int64_t steps = 0;  ///< of the one in which one begins and those behind it that it may lengthen
+  bool far_apart = false;
+};
 
 class FlappingJob {
  public:
@@ -57,64 +63,163 @@ class FlappingJob {
 
   Result<FlappingSteps> play(const Workload& workload, const MachineProfile& machine, const Differences& differences,
                              Nanoseconds step) {
-    const bool no_steps = ends_job(flapping_.link);
+    const bool no_steps = std::any_of(flapping_.links.begin(), flapping_.links.end(), ends_job);
     if (!no_steps) FORESHARD_TRY(choose_steps(step));
     SimulationRequest longer = request_;
-    longer.steps.steps = static_cast<std::int32_t>(static_cast<std::int64_t>(steady_) + steps_ + 2);
+    longer.steps.steps = static_cast<std::int32_t>(static_cast<std::int64_t>(steady_) + most_steps() + 2);
     auto ranks = rank_programs(workload, settings_, machine, longer, differences);
     FORESHARD_TRY(ranks);
     if (ranks->follows_gpu) FORESHARD_TRY(refuse_record_stream(settings_));
     ranks_ = std::move(*ranks);
     const ModelledCollectives collectives(ranks_.machine);
     collectives_ = &collectives;
-    const JobOnNetwork job{ranks_.programs[0].log->communicators, settings_.world()};
-    if (!JobNetwork(ranks_.machine, collectives, {job}, settings_.gpus, Flap{flapping_.link, {}}).flap_is_met())
-      return fail(ErrorKind::usage, "no collective of the job goes over it", option(), "name a link that one does");
-    if (no_steps) return FlappingSteps{};
-    FlappingLink up = flapping_.link;
-    up.down = {};
-    const std::vector<Nanoseconds> reference = ends({up, {}});
+    FORESHARD_TRY(check_all_are_met());
     FlappingSteps out;
-    out.without = {(reference.back() - reference.front()).count / steps_};
-    out.one_outage = one_outage_;
-    out.steps.resize(flapping_.trials);
-    const auto work = [&](std::size_t trial) {
-      const Nanoseconds place =
-          place_in(one_outage_ ? out.without : flapping_.link.period, flapping_.seed, trial, flapping_.trials);
-      const std::vector<Nanoseconds> of = ends({flapping_.link, one_outage_ ? reference.front() + place : place});
-      for (std::size_t i = 1; i < of.size(); ++i) out.steps[trial].push_back(of[i] - of[i - 1]);
+    if (no_steps) return out;
+    const std::vector<Nanoseconds> reference = ends(flaps_with({}, {}), most_steps());
+    out.without = {(reference.back() - reference.front()).count / most_steps()};
+    without_ = out.without;
+    for (std::size_t link = 0; link < outages_.size(); ++link)
+      if (outages_[link].far_apart) out.plays.push_back({link, {}});
+    if (out.plays.size() < outages_.size()) out.plays.push_back({std::nullopt, {}});
+    for (FlappingPlay& play : out.plays) play.trials.resize(flapping_.trials);
+    const std::size_t all = out.plays.size() * flapping_.trials;
+    const auto work = [&](std::size_t i) {
+      FlappingPlay& play = out.plays[i / flapping_.trials];
+      const std::size_t trial = i % flapping_.trials;
+      play.trials[trial] = play.link ? with_outage(*play.link, trial, reference.front()) : between(trial);
     };
-    for_each(out.steps.size(), trial_threads(settings_.world(), flapping_.threads), work, flapping_.progress);
+    const auto progress = [&](std::size_t done) { flapping_.progress(done, all); };
+    for_each(all, trial_threads(settings_.world(), flapping_.threads), work,
+             flapping_.progress ? std::function<void(std::size_t)>(progress) : nullptr);
     return out;
   }
 
  private:
   /// `step`: about what one takes.
   Result<void> choose_steps(Nanoseconds step) {
-    const FlappingLink& link = flapping_.link;
     const std::int64_t one = std::max<std::int64_t>(1, step.count);
-    steps_ = kStepsBehind + (link.left > 0 ? link.down.count / one + 1 : 0);
-    const std::int64_t until = (static_cast<std::int64_t>(steady_) + 1 + steps_) * one + link.down.count;
-    one_outage_ = link.period.count - link.down.count > until;
+    Nanoseconds longest;  // of those that follow closely
+    for (const FlappingLink& link : flapping_.links) {
+      Outages own{kStepsBehind + (link.left > 0 ? link.down.count / one + 1 : 0), false};
+      const std::int64_t until = (static_cast<std::int64_t>(steady_) + 1 + own.steps) * one + link.down.count;
+      own.far_apart = link.period.count - link.down.count > until;
+      if (!own.far_apart) longest = std::max(longest, link.period);
+      FORESHARD_TRY(check_steps(own.steps, step, link));
+      outages_.push_back(own);
+    }
     std::int64_t periods = kPeriods;
-    while (periods > 1 && periods * link.period.count / one >= kMaxFlappingSteps) --periods;
-    if (!one_outage_) steps_ = std::max(steps_, periods * link.period.count / one + 1);
-    if (steps_ <= kMaxFlappingSteps) return {};
+    while (periods > 1 && periods * longest.count / one >= kMaxFlappingSteps) --periods;
+    for (std::size_t i = 0; i < outages_.size(); ++i) {
+      if (outages_[i].far_apart) continue;
+      steps_between_ = std::max({steps_between_, outages_[i].steps, periods * longest.count / one + 1});
+      FORESHARD_TRY(check_steps(steps_between_, step, flapping_.links[i]));
+    }
+    return {};
+  }
+
+  static Result<void> check_steps(std::int64_t steps, Nanoseconds step, const FlappingLink& link) {
+    if (steps <= kMaxFlappingSteps) return {};
     return fail(ErrorKind::usage,
-                fmt::format("{} steps of {:.2f} ms would be played for each outage: more than {}", steps_, step.ms(),
+                fmt::format("{} steps of {:.2f} ms would be played for each outage: more than {}", steps, step.ms(),
                             kMaxFlappingSteps),
-                option(), "a link that is slow for so long is planned as one that always is (--slow-adapter)");
+                option(link), "a link that is slow for so long is planned as one that always is (--slow-adapter)");
   }
 
-  [[nodiscard]] const char* option() const {
-    return flapping_.link.kind == FlappingLink::Kind::adapter ? "--flapping-adapter" : "--flapping-uplinks";
+  static const char* option(const FlappingLink& link) {
+    return link.kind == FlappingLink::Kind::adapter ? "--flapping-adapter" : "--flapping-uplinks";
   }
 
-  /// Of the steps, the steady one's first: when the last rank ends each.
-  [[nodiscard]] std::vector<Nanoseconds> ends(const Flap& flap) const {
-    JobRequest request = job_of(ranks_, request_, {collectives_, settings_.gpus, flap});
+  [[nodiscard]] Result<void> check_all_are_met() const {
+    const JobOnNetwork job{ranks_.programs[0].log->communicators, settings_.world()};
+    const JobNetwork network(ranks_.machine, *collectives_, {job}, settings_.gpus, flaps_with({}, {}));
+    for (std::size_t i = 0; i < flapping_.links.size(); ++i)
+      if (!network.flap_is_met(i))
+        return fail(ErrorKind::usage, fmt::format("no collective of the job goes over {}", words(flapping_.links[i])),
+                    option(flapping_.links[i]), "name a link that one does");
+    return {};
+  }
+
+  [[nodiscard]] std::int64_t most_steps() const {
+    std::int64_t out = std::max<std::int64_t>(1, steps_between_);
+    for (const Outages& one : outages_) out = std::max(out, one.steps);
+    return out;
+  }
+
+  /// All links, of which those that `flap` begin an outage at their phase; the others stay up.
+  [[nodiscard]] std::vector<Flap> flaps_with(const std::vector<bool>& flap,
+                                             const std::vector<Nanoseconds>& phases) const {
+    std::vector<Flap> out;
+    for (std::size_t i = 0; i < flapping_.links.size(); ++i) {
+      out.push_back({flapping_.links[i], i < phases.size() ? phases[i] : Nanoseconds{}});
+      if (i >= flap.size() || !flap[i]) out.back().link.down = {};
+    }
+    return out;
+  }
+
+  /// When each link goes down, somewhere in its period: that of `dealt` in the trial's part of it.
+  [[nodiscard]] std::vector<Nanoseconds> draw_phases(std::size_t dealt, std::size_t trial) const {
+    std::vector<Nanoseconds> out;
+    for (std::size_t i = 0; i < flapping_.links.size(); ++i)
+      out.push_back(flapping_.links[i].period.scaled(
+          i == dealt ? place_in_part(trial) : drawn(mixed(flapping_.seed, flapping_.trials + i), trial)));
+    return out;
+  }
+
+  /// In the trial's of equal parts of 1.
+  [[nodiscard]] double place_in_part(std::size_t trial) const {
+    return (static_cast<double>(trial) + drawn(flapping_.seed, trial)) / flapping_.trials;
+  }
+
+  /// `front`: when the first step begins where all links are up.
+  [[nodiscard]] std::vector<FlappingStep> with_outage(std::size_t link, std::size_t trial, Nanoseconds front) const {
+    std::vector<Nanoseconds> phases = draw_phases(link, trial);
+    std::vector<bool> flap(flapping_.links.size(), true);
+    if (flap.size() > 1) {  // the others may have moved it
+      flap[link] = false;
+      front = ends(flaps_with(flap, phases), 1).front();
+      flap[link] = true;
+    }
+    phases[link] = front + without_.scaled(place_in_part(trial));
+    const std::vector<Nanoseconds> at = ends(flaps_with(flap, phases), outages_[link].steps);
+    std::vector<FlappingStep> out;
+    for (std::size_t i = 1; i < at.size(); ++i) {
+      FlappingStep step{at[i] - at[i - 1], 1};
+      for (std::size_t other = 0; other < outages_.size(); ++other)
+        if (other != link && outages_[other].far_apart && is_of(other, phases[other], at, i)) ++step.outages;
+      out.push_back(step);
+    }
+    return out;
+  }
+
+  /// Whether the step that ends at at[i] is one of the outage of `link` that began last before.
+  [[nodiscard]] bool is_of(std::size_t link, Nanoseconds phase, const std::vector<Nanoseconds>& at,
+                           std::size_t i) const {
+    const std::int64_t period = flapping_.links[link].period.count;
+    const Nanoseconds down{at[i].count - 1 - ((at[i].count - 1 - phase.count) % period + period) % period};
+    std::size_t begun = i;  // the step in which it did
+    while (begun > 1 && at[begun - 1] > down) --begun;
+    std::int64_t before = 0;  // steps of which none is played
+    if (at[0] > down) before = ((at[0] - down).count + without_.count - 1) / std::max<std::int64_t>(1, without_.count);
+    return static_cast<std::int64_t>(i - begun) + before < outages_[link].steps;
+  }
+
+  /// The links alone whose outages follow closely.
+  [[nodiscard]] std::vector<FlappingStep> between(std::size_t trial) const {
+    std::vector<bool> flap;
+    for (const Outages& one : outages_) flap.push_back(!one.far_apart);
+    const auto first = static_cast<std::size_t>(std::find(flap.begin(), flap.end(), true) - flap.begin());
+    const std::vector<Nanoseconds> at = ends(flaps_with(flap, draw_phases(first, trial)), steps_between_);
+    std::vector<FlappingStep> out;
+    for (std::size_t i = 1; i < at.size(); ++i) out.push_back({at[i] - at[i - 1], 1});
+    return out;
+  }
+
+  /// Of so many steps, the steady one's first: when the last rank ends each, behind when that begins.
+  [[nodiscard]] std::vector<Nanoseconds> ends(std::vector<Flap> flaps, std::int64_t steps) const {
+    JobRequest request = job_of(ranks_, request_, {collectives_, settings_.gpus, std::move(flaps)});
     request.threads = 1;
-    request.last_step = steady_ + static_cast<std::size_t>(steps_);
+    request.last_step = steady_ + static_cast<std::size_t>(steps);
     const Job job = simulate_job(ranks_.machine, request);
     std::vector<Nanoseconds> out;
     for (std::size_t step = steady_; step <= *request.last_step; ++step) out.push_back(job.last_end(step));
@@ -125,8 +230,9 @@ class FlappingJob {
   const SimulationRequest& request_;
   const FlappingRequest& flapping_;
   std::size_t steady_;
-  std::int64_t steps_ = 0;
-  bool one_outage_ = false;
+  std::vector<Outages> outages_;    // by link
+  std::int64_t steps_between_ = 0;  // where some follow closely
+  Nanoseconds without_;
   RankPrograms ranks_;
   const CollectiveCost* collectives_ = nullptr;
 };
@@ -135,34 +241,48 @@ class FlappingJob {
 
 FlappingTimes flapping_times(const FlappingRequest& request, const FlappingSteps& played, double longer_ms) {
   FlappingTimes out;
-  out.link = request.link;
+  out.links = request.links;
   out.seed = request.seed;
-  out.trials = request.trials;
-  out.steps = static_cast<std::uint32_t>(played.steps[0].size());
   out.without_ms = played.without.ms() + longer_ms;
-  const double period = request.link.period.ms();
   std::vector<Weighted> values;
-  double between = 0;  // steps of a run that no trial plays
-  for (const std::vector<Nanoseconds>& trial : played.steps) {
-    double sum = 0;
-    for (const Nanoseconds step : trial) {
-      values.push_back({step.ms() + longer_ms, 1});
-      sum += values.back().ms;
+  // A run in which the first link whose outages lie far apart has one for each of its trials.
+  double run = 0, rest = 0;
+  double outages = 0;  // in a ms
+  for (const FlappingLink& link : request.links) outages += 1 / link.period.ms();
+  for (const FlappingPlay& play : played.plays) {
+    const double of_run =
+        play.link ? request.links[*play.link].period.ms() * static_cast<double>(play.trials.size()) : 0;
+    if (run == 0) run = rest = of_run;
+    double all = 0;  // of steps that are played between outages
+    for (const auto& trial : play.trials)
+      for (const FlappingStep& step : trial) all += step.time.ms() + longer_ms;
+    const double as_often = play.link ? run / of_run : run > 0 ? std::max(0.0, rest) / all : 1;
+    for (const auto& trial : play.trials) {
+      for (const FlappingStep& step : trial) {
+        values.push_back({step.time.ms() + longer_ms, as_often / step.outages});
+        rest -= values.back().steps * values.back().ms;
+      }
+      out.steps = std::max(out.steps, static_cast<std::uint32_t>(trial.size()));
     }
-    if (played.one_outage) between += std::max(0.0, period - sum) / out.without_ms;
+    out.trials += static_cast<std::uint32_t>(play.trials.size());
   }
-  if (between > 0) values.push_back({out.without_ms, between});
+  if (played.plays.back().link && rest > 0) values.push_back({out.without_ms, rest / out.without_ms});
   out.step_ms = distribution_of(std::move(values));
-  out.outage_costs = period * (1 - out.without_ms / out.step_ms.mean);
+  out.outage_costs = (1 - out.without_ms / out.step_ms.mean) / outages;
   return out;
 }
 
-JobEnd job_end(const FlappingLink& link, double step_ms, std::uint32_t world) {
+std::optional<JobEnd> job_end(const std::vector<FlappingLink>& links, double step_ms, std::uint32_t world) {
   const Nanoseconds step{static_cast<std::int64_t>(std::llround(step_ms * 1e6))};
   const Nanoseconds most = kTransportGivesUp + step;
-  JobEnd out;
-  if (link.down >= most) out.within = link.period - link.down + most;
-  out.gpu_seconds = most.ms() / 1e3 * world;
+  std::optional<JobEnd> out;
+  for (const FlappingLink& link : links) {
+    if (!ends_job(link)) continue;
+    JobEnd end{link, {}, most.ms() / 1e3 * world};
+    if (link.down >= most) end.within = link.period - link.down + most;
+    const bool sooner = out && end.within && (!out->within || *end.within < *out->within);
+    if (!out || sooner) out = end;
+  }
   return out;
 }
 

@@ -1,10 +1,12 @@
-// What a link that flaps (sim/network/flapping_link.hpp) costs a job: its steps over a run in which it does.
+// What links that flap (sim/network/flapping_link.hpp) cost a job: its steps over a run in which they do.
 //
-// A trial plays some steps of the job. Where the link is up again for longer than that takes, each trial has one
-// outage, which begins somewhere in the first of its steps: the step is dealt to the trials in equal parts, and each
-// draws a place in its own. Between the outages of a run lie steps as they are without. Where outages follow one
-// another more closely, each trial plays steps over four periods (fewer where that is more than kMaxFlappingSteps),
-// whose parts are dealt likewise.
+// A trial plays some steps of the job. Of a link that is up again for longer than that takes, outages lie far apart:
+// each of its trials has one, which begins somewhere in the first of the steps (the step is dealt to the trials in
+// equal parts, and each draws a place in its own), while every other link flaps from an instant that is drawn in its
+// period. Of the links whose outages follow one another more closely each trial plays steps over four periods of the
+// longest (fewer where that is more than kMaxFlappingSteps). A run has the steps of each link's outage as often as that
+// link goes down; a step that belongs to outages of two such links counts half for each; and between them lie steps as
+// they are without these, or, where others flap more closely, as those have them.
 //
 // Not modelled: that packets which a link lost are sent again only when the transport notices
 // (kTransportTimeout at most, where no later packet tells it).
@@ -24,22 +26,34 @@ namespace foreshard::sim {
 struct Differences;
 
 struct FlappingRequest {
-  FlappingLink link;
+  std::vector<FlappingLink> links;  ///< one at least, each once
   std::uint64_t seed = 0;
-  std::uint32_t trials = 100;
-  unsigned threads = 1;                                 ///< at most; changes no result
-  std::function<void(std::size_t done)> progress = {};  ///< on the calling thread alone; none: nobody is told
+  std::uint32_t trials = 100;  ///< of each FlappingPlay
+  unsigned threads = 1;        ///< at most; changes no result
+  /// By how many trials of all are done, on the calling thread alone; none: nobody is told.
+  std::function<void(std::size_t done, std::size_t all)> progress = {};
 };
 
-/// The steps of the trials, each from the last rank's end to the last rank's end.
+/// From the last rank's end to the last rank's end.
+struct FlappingStep {
+  Nanoseconds time;
+  std::uint32_t outages = 1;  ///< of links whose outages lie far apart: of how many it is a step
+};
+
+/// Trials of one kind.
+struct FlappingPlay {
+  std::optional<std::size_t> link;                ///< of which each has an outage; none: steps between such outages
+  std::vector<std::vector<FlappingStep>> trials;  ///< steps
+};
+
 struct FlappingSteps {
-  Nanoseconds without;                          ///< such a step of the same job while the link is up
-  bool one_outage = false;                      ///< in each trial; else over four periods
-  std::vector<std::vector<Nanoseconds>> steps;  ///< by trial
+  Nanoseconds without;              ///< such a step of the same job while all links are up
+  std::vector<FlappingPlay> plays;  ///< empty: a link ends_job()
 };
 
 /// Of a job that a link ends.
 struct JobEnd {
+  FlappingLink link;
   /// From the begin of a job, with the link up, until it has ended; none: an outage hardly longer than the transport
   /// tries may fall between two collectives, and the job outlive it.
   std::optional<Nanoseconds> within;
@@ -47,15 +61,15 @@ struct JobEnd {
 };
 
 struct FlappingTimes {
-  FlappingLink link;
+  std::vector<FlappingLink> links;
   std::uint64_t seed = 0;
-  std::uint32_t trials = 0;
-  std::uint32_t steps = 0;  ///< that each plays
-  /// The transport gives up before the link is up again (ends_job()): there are no steps.
+  std::uint32_t trials = 0;  ///< of all kinds
+  std::uint32_t steps = 0;   ///< that each plays, at most
+  /// The transport gives up before a link is up again: there are no steps. Of several such links the first to end it.
   std::optional<JobEnd> job_end;
-  double without_ms = 0;    ///< the step while the link is up
+  double without_ms = 0;    ///< the step while all links are up
   Distribution step_ms;     ///< of all steps of such a run
-  double outage_costs = 0;  ///< ms that a period takes longer for the one in it
+  double outage_costs = 0;  ///< ms that a run takes longer for each outage in it
 };
 
 /// `longer_ms`: by so much the steps of a plan are longer than those of the simulation (HostScale::anchor), outages
@@ -63,14 +77,15 @@ struct FlappingTimes {
 [[nodiscard]] FlappingTimes flapping_times(const FlappingRequest& request, const FlappingSteps& played,
                                            double longer_ms);
 
-/// Of a link that ends_job(), with steps of `step_ms` on `world` GPUs while it is up.
-[[nodiscard]] JobEnd job_end(const FlappingLink& link, double step_ms, std::uint32_t world);
+/// Of links of which one ends_job(), with steps of `step_ms` on `world` GPUs while all are up; none: none does.
+[[nodiscard]] std::optional<JobEnd> job_end(const std::vector<FlappingLink>& links, double step_ms,
+                                            std::uint32_t world);
 
 /// Steps that one plan plays in a trial, at most.
 inline constexpr std::int64_t kMaxFlappingSteps = 400;
 
-/// Plays the trials, of a job with `differences`, of which `alone` is the simulation without the flap; none of a link
-/// that ends_job(). Fails (usage) where the link is none of the job's, memory depends on time (record_stream), steps
+/// Plays the trials, of a job with `differences`, of which `alone` is the simulation without the flaps; none of a link
+/// that ends_job(). Fails (usage) where a link is none of the job's, memory depends on time (record_stream), steps
 /// differ, or more than kMaxFlappingSteps of them lie in one outage or period.
 [[nodiscard]] Result<FlappingSteps> simulate_flapping(const Workload& workload, const Settings& settings,
                                                       const MachineProfile& machine, const SimulationRequest& request,

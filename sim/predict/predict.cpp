@@ -230,23 +230,25 @@ Result<void> add_beside(const Workload& adapted, const PredictRequest& request, 
   return {};
 }
 
-/// The same job while one of its links flaps.
+/// The same job while links of it flap.
 Result<void> add_flapping(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
                           const SimulationRequest& simulation_request, const AdaptedRanks& others,
                           const Simulation& simulation, Prediction& p) {
   if (!request.flapping || simulation.steady == 0) return {};
   const FlappingRequest& flapping = *request.flapping;
-  FORESHARD_TRY(check_flapping_link(
-      {machine.network, machine.links.gpus, request.settings.gpus, request.settings.nodes}, flapping.link));
+  for (const FlappingLink& link : flapping.links)
+    FORESHARD_TRY(check_flapping_link(
+        {machine.network, machine.links.gpus, request.settings.gpus, request.settings.nodes}, link));
   const auto played = simulate_flapping(adapted, request.settings, machine, simulation_request, others.differences,
                                         simulation, flapping);
   FORESHARD_TRY(played);
-  if (ends_job(flapping.link)) {
+  if (auto end = job_end(flapping.links, p.step_ms, request.settings.world())) {
     p.flapping.emplace();
-    p.flapping->link = flapping.link;
-    p.flapping->job_end = job_end(flapping.link, p.step_ms, request.settings.world());
-    p.not_valid.push_back(
-        fmt::format("{} is down until NCCL's transport has given up: the job ends", words(flapping.link)));
+    p.flapping->links = flapping.links;
+    const bool several = end->link.kind == FlappingLink::Kind::uplinks;
+    p.not_valid.push_back(fmt::format("{} {} down until NCCL's transport has given up: the job ends", words(end->link),
+                                      several ? "are" : "is"));
+    p.flapping->job_end = std::move(end);
     p.warnings.push_back(p.not_valid.back());
     p.valid = false;
     return {};

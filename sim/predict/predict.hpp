@@ -184,7 +184,7 @@ struct Prediction {
   std::vector<Trial> part_of_trials;  ///< where one part of them was asked for; `trials` is empty then
   /// Where it was asked for and steps have times. Everything else is of this job alone on the machine.
   std::optional<BesideTimes> beside;
-  /// Where it was asked for and steps have times. Everything else is of this job while the link is up.
+  /// Where it was asked for and steps have times. Everything else is of this job while its links are up.
   std::optional<FlappingTimes> flapping;
   /// Whether that ends the job with an error.
   [[nodiscard]] bool link_ends_job() const { return flapping && flapping->job_end; }

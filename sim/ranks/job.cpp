@@ -137,7 +137,7 @@ class JobSimulation {
     const auto ranks = static_cast<std::uint32_t>(request_.ranks.size());
     std::vector<JobOnNetwork> jobs{{request_.programs[0]->communicators, std::min(ranks, request_.own_ranks)}};
     if (beside()) jobs.push_back({communicators_beside(), ranks - request_.own_ranks});
-    network_.emplace(machine, *request_.fabric.collectives, jobs, request_.fabric.node_ranks, request_.fabric.flap);
+    network_.emplace(machine, *request_.fabric.collectives, jobs, request_.fabric.node_ranks, request_.fabric.flaps);
     job_.paced = network_->meets();
     job_.jobs_meet = network_->jobs_meet();
     if (!job_.paced) network_.reset();

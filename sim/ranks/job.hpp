@@ -32,7 +32,7 @@ namespace foreshard::sim {
 struct JobFabric {
   const CollectiveCost* collectives = nullptr;  ///< the prices of `programs`, at any rate; outlives the call
   std::uint32_t node_ranks = 0;                 ///< ranks of a node
-  std::optional<Flap> flap = {};                ///< a link that is not always what it is
+  std::vector<Flap> flaps = {};                 ///< links that are not always what they are
 };
 
 struct JobRequest {

@@ -36,16 +36,17 @@ CollectiveRequest placed(const CommunicatorOptions& options, std::uint32_t first
 }  // namespace
 
 JobNetwork::JobNetwork(const MachineProfile& machine, const CollectiveCost& collectives,
-                       const std::vector<JobOnNetwork>& jobs, std::uint32_t node_ranks, const std::optional<Flap>& flap)
+                       const std::vector<JobOnNetwork>& jobs, std::uint32_t node_ranks, const std::vector<Flap>& flaps)
     : machine_(machine),
       collectives_(collectives),
       ranks_(0),
       node_ranks_(node_ranks),
       own_ranks_(jobs[0].ranks),
-      flap_(flap) {
+      flaps_(flaps),
+      flaps_met_(flaps.size()) {
   const Network& network = machine.network;
   for (const JobOnNetwork& job : jobs) ranks_ += job.ranks;
-  if (ranks_ <= node_ranks || (network.leaf_nodes == 0 && network.group_nodes == 0 && !flap_)) return;
+  if (ranks_ <= node_ranks || (network.leaf_nodes == 0 && network.group_nodes == 0 && flaps_.empty())) return;
   std::vector<bool> adapters;
   const std::uint32_t nodes = (ranks_ + node_ranks - 1) / node_ranks;
   const std::vector<Fabric> fabrics = fabrics_of(machine, nodes, node_ranks);
@@ -70,28 +71,40 @@ JobNetwork::JobNetwork(const MachineProfile& machine, const CollectiveCost& coll
 }
 
 void JobNetwork::find_flapping(const std::vector<Fabric>& fabrics) {
-  if (!flap_) return;
-  const FlappingLink& link = flap_->link;
-  for (std::uint32_t rail = 0; rail < fabrics.size(); ++rail) {
-    const Fabric& fabric = fabrics[rail];
-    const auto first = rail * static_cast<std::uint32_t>(fabric.links().size());
-    if (link.kind == FlappingLink::Kind::uplinks)
-      flapping_.insert(flapping_.end(),
-                       {first + fabric.leaf_uplink(link.place), first + fabric.leaf_uplink(link.place) + 1});
-    else if (adapter_of(machine_.network, machine_.links.gpus, rail) == link.adapter)
-      flapping_.insert(flapping_.end(),
-                       {first + fabric.adapter_out(link.place), first + fabric.adapter_in(link.place)});
+  const auto links = static_cast<std::uint32_t>(fabrics[0].links().size());
+  flap_of_.assign(fabrics.size() * links, kNoFlap);
+  for (std::uint32_t f = 0; f < flaps_.size(); ++f) {
+    const FlappingLink& link = flaps_[f].link;
+    for (std::uint32_t rail = 0; rail < fabrics.size(); ++rail) {
+      const Fabric& fabric = fabrics[rail];
+      const auto put = [&](std::uint32_t of) {
+        flap_of_[rail * links + of] = f;
+        flapping_.push_back({rail * links + of});
+      };
+      if (link.kind == FlappingLink::Kind::uplinks) {
+        put(fabric.leaf_uplink(link.place));
+        put(fabric.leaf_uplink(link.place) + 1);
+      } else if (adapter_of(machine_.network, machine_.links.gpus, rail) == link.adapter) {
+        put(fabric.adapter_out(link.place));
+        put(fabric.adapter_in(link.place));
+      }
+    }
   }
 }
 
-bool JobNetwork::flaps(std::uint32_t link) const {
-  return std::find(flapping_.begin(), flapping_.end(), link) != flapping_.end();
+Nanoseconds JobNetwork::next_change(Nanoseconds at) const {
+  Nanoseconds out = kNever;
+  for (const Flap& flap : flaps_) out = std::min(out, flap.next_change(at));
+  return out;
 }
 
 void JobNetwork::change(Nanoseconds at) {
-  if (!flap_) return;
-  const double left = flap_->is_down(at) ? flap_->link.left : 1;
-  for (const std::uint32_t link : flapping_) rates_->set_capacity(link, left * capacity_[link]);
+  for (FlappingOne& one : flapping_) {
+    const Flap& flap = flaps_[flap_of_[one.link]];
+    const double left = flap.is_down(at) ? flap.link.left : 1;
+    if (left != one.left) rates_->set_capacity(one.link, left * capacity_[one.link]);
+    one.left = left;
+  }
 }
 
 void JobNetwork::add_groups(std::uint32_t communicator, const CommunicatorOptions& options, std::uint32_t begin,
@@ -145,12 +158,12 @@ void JobNetwork::keep_links_that_fill(const std::vector<bool>& adapters) {
     }
   const auto fills = [&](std::uint32_t link) { return asked[link] > capacity_[link] * kRounding || flaps(link); };
   for (std::uint32_t link = 0; link < capacity_.size(); ++link) {
-    flap_is_met_ |= flaps(link) && groups[link] > 0;
+    if (flaps(link) && groups[link] > 0) flaps_met_[flap_of_[link]] = true;
     if (adapters[link] || groups[link] < 2 || !fills(link)) continue;
     meets_ = true;
     jobs_meet_ |= own[link] > 0 && own[link] < groups[link];
   }
-  meets_ |= flap_is_met_;
+  meets_ |= std::find(flaps_met_.begin(), flaps_met_.end(), true) != flaps_met_.end();
   for (auto& of_communicator : groups_)
     for (auto& [first, group] : of_communicator)
       for (std::vector<LinkShare>& shares : group.shares)
@@ -158,10 +171,10 @@ void JobNetwork::keep_links_that_fill(const std::vector<bool>& adapters) {
 }
 
 void JobNetwork::share_links() {
-  std::map<std::pair<double, bool>, std::uint32_t> kinds;
+  std::map<std::pair<double, std::uint32_t>, std::uint32_t> kinds;
   for (std::uint32_t link = 0; link < capacity_.size(); ++link)
     shared_.links.push_back(
-        kinds.try_emplace({capacity_[link], flaps(link)}, static_cast<std::uint32_t>(kinds.size())).first->second);
+        kinds.try_emplace({capacity_[link], flap_of_[link]}, static_cast<std::uint32_t>(kinds.size())).first->second);
   std::map<std::pair<std::size_t, double>, std::uint32_t> known;
   for (std::uint32_t c = 0; c < groups_.size(); ++c)
     for (const auto& [first, group] : groups_[c]) {

@@ -7,7 +7,7 @@
 // what it is priced at as the slowest of them. A flow asks for no more than the least rate that brings it within 1 % of
 // its price alone: one that waits for latencies leaves the links to others.
 //
-// A link may flap (sim/network/flapping_link.hpp): it then carries what is left of it, and a collective over one that
+// Links may flap (sim/network/flapping_link.hpp): each then carries what is left of it, and a collective over one that
 // carries nothing stands until it does again.
 //
 // Only jobs have one of which a group uses a link that flaps, or in which two groups can meet on a link that is not an
@@ -45,13 +45,13 @@ class JobNetwork {
   /// first's; ranks are counted through, communicators in each from 0. `node_ranks`: ranks of a node. It begins at
   /// time 0.
   JobNetwork(const MachineProfile& machine, const CollectiveCost& collectives, const std::vector<JobOnNetwork>& jobs,
-             std::uint32_t node_ranks, const std::optional<Flap>& flap = {});
+             std::uint32_t node_ranks, const std::vector<Flap>& flaps = {});
 
   [[nodiscard]] bool meets() const { return meets_; }
   /// On one of those links groups of two jobs.
   [[nodiscard]] bool jobs_meet() const { return jobs_meet_; }
-  /// A group uses the link that flaps.
-  [[nodiscard]] bool flap_is_met() const { return flap_is_met_; }
+  /// Whether a group uses the link that the flap numbered so, of those given, is of.
+  [[nodiscard]] bool flap_is_met(std::size_t flap) const { return flap < flaps_met_.size() && flaps_met_[flap]; }
   /// What tells ranks apart by where their groups are.
   [[nodiscard]] const SharedLinks& shared_links() const { return shared_; }
   /// The lowest ranks of a communicator's groups.
@@ -62,7 +62,7 @@ class JobNetwork {
   bool begin(std::uint32_t communicator, std::uint32_t first, const CollectiveRequest& request);
   void end(std::uint32_t communicator, std::uint32_t first);
   /// The first instant behind `at` at which a link carries more or less than before; kNever: none does.
-  [[nodiscard]] Nanoseconds next_change(Nanoseconds at) const { return flap_ ? flap_->next_change(at) : kNever; }
+  [[nodiscard]] Nanoseconds next_change(Nanoseconds at) const;
   /// Links carry what they do from `at` on.
   void change(Nanoseconds at);
   /// Behind all begins, ends and changes of an instant: the rates that follow.
@@ -95,7 +95,7 @@ class JobNetwork {
                   std::uint32_t end);
   void keep_links_that_fill(const std::vector<bool>& adapters);
   void find_flapping(const std::vector<Fabric>& fabrics);
-  [[nodiscard]] bool flaps(std::uint32_t link) const;
+  [[nodiscard]] bool flaps(std::uint32_t link) const { return flap_of_[link] != kNoFlap; }
   void share_links();
   Curve& curve_of(const OneGroup& group, std::uint32_t first, const CollectiveRequest& request);
   [[nodiscard]] double rate_alone(const OneGroup& group, NodePattern pattern) const;
@@ -108,8 +108,15 @@ class JobNetwork {
   std::uint32_t own_ranks_ = 0;                            // of the first job
   std::vector<std::map<std::uint32_t, OneGroup>> groups_;  // by communicator, by lowest rank
   std::vector<double> capacity_;                           // of links that do not flap
-  std::optional<Flap> flap_;
-  std::vector<std::uint32_t> flapping_;  // its links
+  std::vector<Flap> flaps_;
+  std::vector<bool> flaps_met_;  // by flap
+  static constexpr std::uint32_t kNoFlap = UINT32_MAX;
+  std::vector<std::uint32_t> flap_of_;  // by link
+  struct FlappingOne {
+    std::uint32_t link = 0;
+    double left = 1;  // at present
+  };
+  std::vector<FlappingOne> flapping_;
   std::map<std::vector<double>, std::uint32_t> kinds_;
   std::map<std::pair<std::uint32_t, CollectiveRequest>, Curve> curves_;  // by kind, request without its place
   std::map<CollectiveRequest, Nanoseconds> priced_;
@@ -117,7 +124,6 @@ class JobNetwork {
   SharedLinks shared_;
   bool meets_ = false;
   bool jobs_meet_ = false;
-  bool flap_is_met_ = false;
 };
 
 }  // namespace foreshard::sim

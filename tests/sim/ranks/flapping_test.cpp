@@ -45,7 +45,7 @@ HostProgram collectives(const std::vector<CommunicatorOptions>& communicators) {
   return host_program(log, {});
 }
 
-MeetingTimes played(const HostProgram& program, const std::optional<Flap>& flap, std::uint32_t rank = 0,
+MeetingTimes played(const HostProgram& program, const std::vector<Flap>& flaps, std::uint32_t rank = 0,
                     std::uint32_t leaf = 0) {
   MachineProfile machine = *builtin_profile("h100");
   machine.network.leaf_nodes = leaf;
@@ -54,7 +54,7 @@ MeetingTimes played(const HostProgram& program, const std::optional<Flap>& flap,
   request.programs = {&program};
   request.ranks.resize(4);
   request.keep_meetings = {0, 1, 2, 3};
-  request.fabric = {&prices, 1, flap};
+  request.fabric = {&prices, 1, flaps};
   const Job job = simulate_job(machine, request);
   REQUIRE(job.stuck.empty());
   return job.of(rank).meetings[0][0];
@@ -78,34 +78,35 @@ TEST_CASE("a ring over an adapter that is down ends exactly so much later") {
   const std::int64_t begin = up.all_there.count;
   CHECK(up.all_done.count == begin + kTakes);
   for (const std::uint32_t node : {0U, 1U, 3U}) {
-    CHECK(played(ring, adapter(node, 0, 0)).all_done == up.all_done);
+    CHECK(played(ring, {adapter(node, 0, 0)}).all_done == up.all_done);
     for (const std::int64_t phase : {begin, begin + 1, begin + 37 * kMs + 1, begin + kTakes - 1})
-      CHECK(played(ring, adapter(node, phase, 200 * kMs)).all_done.count == up.all_done.count + 200 * kMs);
+      CHECK(played(ring, {adapter(node, phase, 200 * kMs)}).all_done.count == up.all_done.count + 200 * kMs);
     // It is down when the last rank comes, or goes down in the instant of the end.
-    CHECK(played(ring, adapter(node, begin - 150, 200)).all_done.count == up.all_done.count + 50);
-    CHECK(played(ring, adapter(node, up.all_done.count, 200 * kMs)).all_done == up.all_done);
+    CHECK(played(ring, {adapter(node, begin - 150, 200)}).all_done.count == up.all_done.count + 50);
+    CHECK(played(ring, {adapter(node, up.all_done.count, 200 * kMs)}).all_done == up.all_done);
   }
   // Down for 5 of every 20 ms: 100 ms of work are done in the 15 between.
-  CHECK(played(ring, adapter(1, begin + 15 * kMs, 5 * kMs, 0, 20 * kMs)).all_done.count == begin + (6 * 20 + 10) * kMs);
+  CHECK(played(ring, {adapter(1, begin + 15 * kMs, 5 * kMs, 0, 20 * kMs)}).all_done.count ==
+        begin + (6 * 20 + 10) * kMs);
 }
 
 TEST_CASE("half of the capacity for a while loses half of it") {
   const HostProgram ring = collectives({kAll});
   const MeetingTimes up = played(ring, {});
   const std::int64_t begin = up.all_there.count;
-  CHECK(played(ring, adapter(1, begin + 10 * kMs, 40 * kMs, 0.5)).all_done.count == up.all_done.count + 20 * kMs);
-  CHECK(played(ring, adapter(1, begin - 20 * kMs, 40 * kMs, 0.5)).all_done.count == up.all_done.count + 10 * kMs);
-  CHECK(played(ring, adapter(1, begin, 1000 * kMs, 0.5)).all_done.count == begin + 2 * kTakes);
+  CHECK(played(ring, {adapter(1, begin + 10 * kMs, 40 * kMs, 0.5)}).all_done.count == up.all_done.count + 20 * kMs);
+  CHECK(played(ring, {adapter(1, begin - 20 * kMs, 40 * kMs, 0.5)}).all_done.count == up.all_done.count + 10 * kMs);
+  CHECK(played(ring, {adapter(1, begin, 1000 * kMs, 0.5)}).all_done.count == begin + 2 * kTakes);
 }
 
 TEST_CASE("a flap outside of any collective, or of an adapter that none goes over, changes nothing") {
   const HostProgram ring = collectives({kAll});
   const MeetingTimes up = played(ring, {});
-  CHECK(played(ring, adapter(1, up.all_done.count + 1, 200 * kMs)).all_done == up.all_done);
-  CHECK(played(ring, adapter(1, up.all_there.count - 500, 500)).all_done == up.all_done);
+  CHECK(played(ring, {adapter(1, up.all_done.count + 1, 200 * kMs)}).all_done == up.all_done);
+  CHECK(played(ring, {adapter(1, up.all_there.count - 500, 500)}).all_done == up.all_done);
   Flap other = adapter(1, up.all_there.count, 200 * kMs);
   other.link.adapter = 3;  // the GPU of each node keeps to adapter 0
-  CHECK(played(ring, other).all_done == up.all_done);
+  CHECK(played(ring, {other}).all_done == up.all_done);
 }
 
 TEST_CASE("only the group over the adapter waits") {
@@ -113,8 +114,28 @@ TEST_CASE("only the group over the adapter waits") {
   const MeetingTimes up = played(pairs, {});
   const Flap down = adapter(1, up.all_there.count + kMs, 200 * kMs);
   for (const std::uint32_t rank : {0U, 1U})
-    CHECK(played(pairs, down, rank).all_done.count == up.all_done.count + 200 * kMs);
-  for (const std::uint32_t rank : {2U, 3U}) CHECK(played(pairs, down, rank).all_done == up.all_done);
+    CHECK(played(pairs, {down}, rank).all_done.count == up.all_done.count + 200 * kMs);
+  for (const std::uint32_t rank : {2U, 3U}) CHECK(played(pairs, {down}, rank).all_done == up.all_done);
+}
+
+TEST_CASE("of two adapters that flap each holds the ring up, and both at once no longer than the longer") {
+  const HostProgram ring = collectives({kAll});
+  const MeetingTimes up = played(ring, {});
+  const std::int64_t begin = up.all_there.count, done = up.all_done.count;
+  const auto later = [&](const std::vector<Flap>& flaps) { return played(ring, flaps).all_done.count - done; };
+  // One after the other: the second goes down in the nanosecond in which the first comes back, or later.
+  CHECK(later({adapter(0, begin + kMs, 20 * kMs), adapter(2, begin + 21 * kMs, 30 * kMs)}) == 50 * kMs);
+  CHECK(later({adapter(0, begin + kMs, 20 * kMs), adapter(2, begin + 60 * kMs, 30 * kMs)}) == 50 * kMs);
+  // Overlapping: what is down from the first's begin to the second's end.
+  CHECK(later({adapter(0, begin + kMs, 20 * kMs), adapter(2, begin + 11 * kMs + 1, 30 * kMs)}) == 40 * kMs + 1);
+  CHECK(later({adapter(0, begin + kMs, 40 * kMs), adapter(2, begin + 11 * kMs, 10 * kMs)}) == 40 * kMs);
+  // The one that has less left decides.
+  CHECK(later({adapter(0, begin, 20 * kMs, 0.5), adapter(2, begin + 10 * kMs, 20 * kMs, 0.25)}) == (5 + 15) * kMs);
+  // Beside an uplink of their leaf.
+  Flap leaf = adapter(1, begin + kMs, 20 * kMs);
+  leaf.link.kind = FlappingLink::Kind::uplinks;
+  const std::int64_t up_done = played(ring, {}, 0, 2).all_done.count;
+  CHECK(played(ring, {adapter(0, begin + 30 * kMs, 5 * kMs), leaf}, 0, 2).all_done.count == up_done + 25 * kMs);
 }
 
 TEST_CASE("uplinks hold up the groups that leave the leaf") {
@@ -123,21 +144,21 @@ TEST_CASE("uplinks hold up the groups that leave the leaf") {
   down.link.kind = FlappingLink::Kind::uplinks;
   const MeetingTimes up = played(ring, {}, 0, 2);
   down.phase = {up.all_there.count + kMs};
-  CHECK(played(ring, down, 0, 2).all_done.count == up.all_done.count + 200 * kMs);
-  CHECK(played(pairs, down, 2, 2).all_done == up.all_done);
+  CHECK(played(ring, {down}, 0, 2).all_done.count == up.all_done.count + 200 * kMs);
+  CHECK(played(pairs, {down}, 2, 2).all_done == up.all_done);
 }
 
 TEST_CASE("of two collectives over one adapter each loses while it is down") {
   CommunicatorOptions other = kAll;
   other.name = "other";
   const HostProgram both = collectives({kAll, other});
-  const MeetingTimes up = played(both, adapter(1, 0, 0));
+  const MeetingTimes up = played(both, {adapter(1, 0, 0)});
   CHECK(up.all_done.count > up.all_there.count + kTakes);
   const std::int64_t middle = up.all_there.count + kTakes / 2;
-  CHECK(played(both, adapter(1, middle, 200 * kMs)).all_done.count == up.all_done.count + 200 * kMs);
+  CHECK(played(both, {adapter(1, middle, 200 * kMs)}).all_done.count == up.all_done.count + 200 * kMs);
 }
 
-TEST_CASE("folding, threads and short ways change nothing of a job with a link that flaps") {
+TEST_CASE("folding, threads and short ways change nothing of a job with links that flap") {
   MachineProfile machine = *builtin_profile("h100");
   Settings settings;
   settings.gpus = 2;
@@ -163,7 +184,7 @@ TEST_CASE("folding, threads and short ways change nothing of a job with a link t
     for (const StepOutcome::Step& step : simulation->outcome.steps) ends.push_back(*step.last_compute_op);
     const HostProgram program = host_program(log, ends);
     const ModelledCollectives prices(machine);
-    const auto job_with = [&](const std::optional<Flap>& flap, bool fold, unsigned threads, bool short_ways) {
+    const auto job_with = [&](const std::vector<Flap>& flaps, bool fold, unsigned threads, bool short_ways) {
       JobRequest job;
       job.programs = {&program};
       job.ranks.resize(settings.world());
@@ -172,19 +193,20 @@ TEST_CASE("folding, threads and short ways change nothing of a job with a link t
       job.fold = fold;
       job.threads = threads;
       job.short_ways = short_ways;
-      job.fabric = {&prices, settings.gpus, flap};
+      job.fabric = {&prices, settings.gpus, flaps};
       return simulate_job(machine, job);
     };
-    const Job up = job_with(adapter(3, 0, 0), true, 1, true);
+    const Job up = job_with({adapter(3, 0, 0)}, true, 1, true);
     if (replicate == 1) CHECK(up.of(0).step_ends == job_with({}, true, 1, true).of(0).step_ends);
     for (const double left : {0.0, 0.3}) {
-      const Flap flap = adapter(3, 123'456, 400'001, left, 1'000'003);
-      const Job folded = job_with(flap, true, 1, true);
+      const std::vector<Flap> flaps{adapter(3, 123'456, 400'001, left, 1'000'003),
+                                    adapter(6, 0, 77'777, left, 700'001)};
+      const Job folded = job_with(flaps, true, 1, true);
       CHECK(folded.stuck.empty());
       CAPTURE(replicate, leaf, left, folded.last_end(2).count, up.last_end(2).count);
       CHECK(folded.last_end(2) > up.last_end(2));
       for (const Job& other :
-           {job_with(flap, false, 1, true), job_with(flap, true, 4, true), job_with(flap, true, 1, false)})
+           {job_with(flaps, false, 1, true), job_with(flaps, true, 4, true), job_with(flaps, true, 1, false)})
         for (std::uint32_t rank = 0; rank < settings.world(); ++rank) {
           CAPTURE(replicate, leaf, left, rank);
           CHECK(folded.of(rank).step_ends == other.of(rank).step_ends);
