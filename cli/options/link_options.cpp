@@ -104,4 +104,12 @@ Result<UnlikeLinks> LinkOptions::read(const sim::Network& network) const {
   return out;
 }
 
+std::vector<std::pair<const char*, std::string>> LinkOptions::given() const {
+  std::vector<std::pair<const char*, std::string>> out;
+  for (const std::string& text : slow_adapter_) out.emplace_back("--slow-adapter", text);
+  for (const std::string& text : slow_link_) out.emplace_back("--slow-link", text);
+  if (!background_.empty()) out.emplace_back("--background-load", background_);
+  return out;
+}
+
 }  // namespace foreshard::cli

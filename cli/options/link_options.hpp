@@ -1,10 +1,11 @@
-// Adapters and NVLinks that are slower than the others, as options of `plan` and `collectives`; and how an option says
-// something of one rank.
+// Adapters and NVLinks that are slower than the others, as options of `plan`, `sweep` and `collectives`; and how an
+// option says something of one rank.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/options/option_set.hpp"
@@ -28,6 +29,8 @@ class LinkOptions {
   /// Of a machine with this network. Errors (usage): what is no adapter, rank, factor from 1 to 100 or load, and one
   /// that is given twice.
   [[nodiscard]] Result<UnlikeLinks> read(const sim::Network& network) const;
+  /// Options and their values, as they were given.
+  [[nodiscard]] std::vector<std::pair<const char*, std::string>> given() const;
 
  private:
   std::vector<std::string> slow_adapter_;

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <map>
 #include <memory>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -108,13 +107,7 @@ std::function<void(std::size_t)> progress_of(std::uint32_t count, Console& conso
 }  // namespace
 
 void RankOptions::add_to(OptionSet& set) {
-  set.add_option("--slow-gpu", slow_gpu_,
-                 "a rank whose kernels take FACTOR times as long, from 0.01 to 100, and for which the others wait; "
-                 "below 1 it is faster than they are; may be repeated")
-      .type_name("RANK=FACTOR");
-  set.add_option("--slow-host", slow_host_, "a rank whose host takes FACTOR times as long, likewise; may be repeated")
-      .type_name("RANK=FACTOR");
-  links_.add_to(set);
+  unlike_.add_to(set);
   flapping_.add_to(set);
   set.add_option("--rank-source", source_,
                  "a rank that runs another recording of the same training (its own trace); may be repeated")
@@ -164,23 +157,15 @@ Result<std::optional<std::uint32_t>> RankOptions::kept(const Planned& planned, c
 }
 
 Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Planned& planned, Console& console) {
+  auto out = unlike_.read(planned.machine.network);
+  FORESHARD_TRY(out);
   std::map<std::uint32_t, sim::RankDifference> by_rank;
-  const auto of = [&](const OfRank& given) -> sim::RankDifference& {
-    sim::RankDifference& difference = by_rank[given.rank];
-    difference.rank = given.rank;
+  for (const sim::RankDifference& difference : out->ranks) by_rank[difference.rank] = difference;
+  const auto of = [&](std::uint32_t rank) -> sim::RankDifference& {
+    sim::RankDifference& difference = by_rank[rank];
+    difference.rank = rank;
     return difference;
   };
-  std::set<std::pair<std::string_view, std::uint32_t>> said;
-  for (const auto& [option, texts, factor] : {std::tuple{"--slow-gpu", &slow_gpu_, &sim::RankDifference::kernels},
-                                              std::tuple{"--slow-host", &slow_host_, &sim::RankDifference::host}})
-    for (const std::string& text : *texts) {
-      const auto given = parse_of_rank(option, text);
-      FORESHARD_TRY(given);
-      const auto value = parse_time_factor(option, given->value);
-      FORESHARD_TRY(value);
-      FORESHARD_TRY(said_once(option, given->rank, !said.insert({option, given->rank}).second));
-      of(*given).*factor = *value;
-    }
   for (const std::string& text : source_) {
     constexpr std::string_view option = "--rank-source";
     const auto given = parse_of_rank(option, text);
@@ -197,23 +182,18 @@ Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Plan
     FORESHARD_TRY(check_same_job(given->rank, given->value, **workload, !source->model, planned));
     for (const std::string& warning : source->warnings) console.warn(fmt::format("rank {}: {}", given->rank, warning));
     workloads_.push_back(*workload);
-    FORESHARD_TRY(said_once(option, given->rank, of(*given).workload != nullptr));
-    of(*given).workload = workloads_.back().get();
+    FORESHARD_TRY(said_once(option, given->rank, of(given->rank).workload != nullptr));
+    of(given->rank).workload = workloads_.back().get();
   }
   for (const std::string& text : dead_) {
     const auto given = parse_dead(text);
     FORESHARD_TRY(given);
-    sim::RankDifference& difference = of({given->rank, {}});
+    sim::RankDifference& difference = of(given->rank);
     FORESHARD_TRY(said_once("--dead-rank", given->rank, difference.dead_from != sim::kNeverDies));
     difference.dead_from = given->dead_from;
   }
-  sim::Differences out;
-  for (const auto& [rank, difference] : by_rank) out.ranks.push_back(difference);
-  auto links = links_.read(planned.machine.network);
-  FORESHARD_TRY(links);
-  out.slow_adapters = std::move(links->slow_adapters);
-  out.slow_links = std::move(links->slow_links);
-  out.background = links->background;
+  out->ranks.clear();
+  for (const auto& [rank, difference] : by_rank) out->ranks.push_back(difference);
   return out;
 }
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cli/options/flapping_option.hpp"
-#include "cli/options/link_options.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/planning.hpp"
+#include "cli/options/unlike_options.hpp"
 #include "core/base/error.hpp"
 #include "sim/predict/rank_difference.hpp"
 #include "sim/ranks/trials.hpp"
@@ -45,9 +45,7 @@ class RankOptions {
   /// Of `default_trials` where --trials does not say.
   [[nodiscard]] Result<std::uint32_t> trials_or(std::uint32_t default_trials) const;
 
-  std::vector<std::string> slow_gpu_;
-  std::vector<std::string> slow_host_;
-  LinkOptions links_;
+  UnlikeOptions unlike_;
   FlappingOption flapping_;
   std::vector<std::string> source_;
   std::vector<std::string> dead_;

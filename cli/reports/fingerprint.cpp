@@ -28,12 +28,8 @@ std::string fingerprint(const FingerprintParts& parts) {
   return digest.text();
 }
 
-Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differences& differences,
-                                     const std::optional<sim::TrialsRequest>& trials,
-                                     std::optional<std::uint32_t> kept_ranks,
-                                     const std::optional<sim::BesideRequest>& beside,
-                                     const std::optional<sim::FlappingRequest>& flapping) {
-  std::string question = planned.memory_limit ? "memory limit " + std::to_string(*planned.memory_limit) : "";
+std::string differences_question(const sim::Differences& differences) {
+  std::string question;
   for (const sim::RankDifference& rank : differences.ranks)
     question += fmt::format(" rank {} kernels {} host {} program {}", rank.rank, rank.kernels, rank.host,
                             rank.workload != nullptr ? digest_of(traces::to_json(*rank.workload)) : "");
@@ -45,6 +41,16 @@ Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differen
     question += fmt::format(" link {} {}", slow.rank, slow.slowdown);
   if (const sim::BackgroundLoad& load = differences.background; load.any())
     question += fmt::format(" background adapters {} uplinks {}", load.adapters, load.uplinks);
+  return question;
+}
+
+Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differences& differences,
+                                     const std::optional<sim::TrialsRequest>& trials,
+                                     std::optional<std::uint32_t> kept_ranks,
+                                     const std::optional<sim::BesideRequest>& beside,
+                                     const std::optional<sim::FlappingRequest>& flapping) {
+  std::string question = planned.memory_limit ? "memory limit " + std::to_string(*planned.memory_limit) : "";
+  question += differences_question(differences);
   if (kept_ranks) question += fmt::format(" keeps {} ranks", *kept_ranks);
   if (!planned.fabric.empty()) question += " fabric " + planned.fabric;
   question += topology_question(planned.topology);

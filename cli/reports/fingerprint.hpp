@@ -27,6 +27,9 @@ struct FingerprintParts {
 /// "xxh3:" and 16 hexadecimal digits.
 [[nodiscard]] std::string fingerprint(const FingerprintParts& parts);
 
+/// Of a question: what is unlike the rest of the job.
+[[nodiscard]] std::string differences_question(const sim::Differences& differences);
+
 /// Of a prediction, or of a run, of what was planned. `differences`: what is unlike the rest of the job; `trials`: what
 /// chance does to it; `kept_ranks`, `beside` and `flapping`: PredictRequest's. Errors: the profile cannot be read
 /// again.

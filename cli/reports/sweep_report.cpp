@@ -135,6 +135,7 @@ void print_counts(std::ostream& out, const SweepResult& result) {
                                                               {SweepPoint::State::refused, "refused"}};
   for (const auto& [state, words] : others)
     if (const std::size_t n = count(result, state); n > 0) out << fmt::format(", {} {}", n, words);
+  if (!result.unlike.empty()) out << "; each of a job with " << in_line(result.unlike);
   out << '\n';
 }
 
@@ -525,6 +526,7 @@ Json sweep_json(const SweepResult& result) {
   json["source"] = result.source;
   json["name"] = result.name;
   json["machine"] = result.machine;
+  json["unlike"] = text_or_null(result.unlike);
   json["memory_limit_bytes"] = result.memory_limit ? Json(*result.memory_limit) : Json(nullptr);
   json["ranges"] = Json::array();
   for (const Range& range : result.ranges) json["ranges"].push_back({{"key", range.key}, {"values", range.values}});

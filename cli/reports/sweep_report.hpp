@@ -45,6 +45,7 @@ struct SweepResult : Ranking {
   bool machine_assumed = false;              ///< machine_assumed() of the source
   std::string fabric = {};                   ///< fabric_of() of the source
   Topology topology = {};                    ///< that is on the machine
+  std::string unlike = {};                   ///< UnlikeOptions::text(): of which job every point is
 };
 
 /// "ran", "out_of_memory": as in every form of the result.

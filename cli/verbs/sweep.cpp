@@ -14,6 +14,7 @@
 #include "cli/options/progress_file.hpp"
 #include "cli/options/range_options.hpp"
 #include "cli/options/source_options.hpp"
+#include "cli/options/unlike_options.hpp"
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
@@ -36,6 +37,7 @@ namespace {
 struct SweepOptions {
   SourceOptions source;
   RangeOptions ranges;
+  UnlikeOptions unlike;
   PartsOptions parts;
   std::optional<Bytes> memory_limit;
   unsigned jobs = 0;
@@ -61,7 +63,12 @@ Result<void> store_best(const SweepOptions& options, const SweepResult& result, 
   const Settings& settings = result.points[*result.best].settings;
   const auto workload = workloads.at(settings);
   FORESHARD_TRY(workload);
-  auto p = sim::predict(**workload, machine, {settings, result.memory_limit});
+  sim::PredictRequest request{settings, result.memory_limit};
+  auto differences = options.unlike.read(machine.network);
+  FORESHARD_TRY(differences);
+  request.differences = std::move(*differences);
+  request.threads = sim::hardware_threads();
+  auto p = sim::predict(**workload, machine, request);
   FORESHARD_TRY(p);
   if (!options.name.empty()) p->run.info.name = options.name;
   p->valid = result.points[*result.best].valid;
@@ -184,6 +191,7 @@ Result<SweepResult> question(const SweepOptions& options, const traces::Source& 
   result.machine_assumed = machine_assumed(options.source, source);
   result.fabric = fabric_of(options.source, source);
   result.topology = std::move(topology);
+  result.unlike = options.unlike.text();
   auto given = options.ranges.ranges();
   FORESHARD_TRY(given);
   result.ranges = std::move(given->ranges);
@@ -204,6 +212,9 @@ Result<void> run_points(const SweepOptions& options, const traces::Source& sourc
   request.base = source.settings;
   request.ranges = result.ranges;
   request.memory_limit = result.memory_limit;
+  auto differences = options.unlike.read(machine.network);
+  FORESHARD_TRY(differences);
+  request.differences = std::move(*differences);
   request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
   request.on_progress = [&](std::size_t done, std::size_t points) { progress.at(done, points); };
   request.part = part.value_or(sim::Part{});
@@ -255,8 +266,8 @@ Result<int> keep_part(const SweepOptions& options, const sim::Part& part, const 
 }
 
 /// Of all points together: the source's own settings with the ranges as the question.
-Result<void> set_fingerprint(const SweepOptions& options, const traces::Source& source, sim::WorkloadSource& workloads,
-                             SweepResult& result) {
+Result<void> set_fingerprint(const SweepOptions& options, const traces::Source& source,
+                             const sim::MachineProfile& profile, sim::WorkloadSource& workloads, SweepResult& result) {
   const std::string name = machine_named(options.source.machine, source.machine);
   const auto machine = machine_digest(name);
   FORESHARD_TRY(machine);
@@ -266,6 +277,9 @@ Result<void> set_fingerprint(const SweepOptions& options, const traces::Source& 
   std::string question = result.memory_limit ? fmt::format("memory limit {}\n", *result.memory_limit) : "";
   if (!result.fabric.empty()) question += fmt::format("fabric {}\n", result.fabric);
   question += topology_question(result.topology);
+  const auto differences = options.unlike.read(profile.network);
+  FORESHARD_TRY(differences);
+  question += differences_question(*differences);
   for (const Range& range : result.ranges) question += fmt::format("{} {}\n", range.key, fmt::join(range.values, " "));
   result.fingerprint = fingerprint({digest_of(inputs), source.settings, *machine, question});
   return {};
@@ -303,7 +317,7 @@ Result<int> sweep(SweepOptions& options, Console& console) {
   const auto workloads = traces::workloads_of(*source, *machine);
   auto result = question(options, *source, *machine, std::move(topology));
   FORESHARD_TRY(result);
-  FORESHARD_TRY(set_fingerprint(options, *source, *workloads, *result));
+  FORESHARD_TRY(set_fingerprint(options, *source, *machine, *workloads, *result));
   ProgressFile progress;
   FORESHARD_TRY(run_points(options, *source, *machine, *workloads, *part, progress, console, *result));
   if (*part) return keep_part(options, **part, *result, console);
@@ -343,6 +357,7 @@ Action add_sweep(OptionSet& set) {
   set.add_option("--name", options->name, "name of that run").type_name("NAME");
   set.add_flag("--force", options->force, "write over existing files");
   set.add_flag("--json", options->json, "as JSON");
+  options->unlike.add_to(set);
   options->parts.add_to(set, "points");
   options->ranges.add_to(set);
   return [options](Console& console) { return sweep(*options, console); };

@@ -264,12 +264,13 @@ Result<void> add_ranks(const Workload& adapted, const PredictRequest& request, c
                        const RankSimulation& ranks, Prediction& p) {
   if (p.ranks.empty()) return {};
   const double anchor = p.host_bound ? 1 : p.host_scale.anchor;
+  p.step_alike_ms *= anchor;
+  if (request.kept_ranks == kNoRanks) return {};
   const auto costs = difference_costs(adapted, request.settings, machine, simulation_request, others.differences,
                                       ranks.simulation, ranks.alike);
   FORESHARD_TRY(costs);
   for (const DifferenceCost& cost : *costs)
     p.rank_costs.push_back({cost.what, cost.alone.ms() * anchor, cost.beside.ms() * anchor});
-  p.step_alike_ms *= anchor;
   p.run.info.kind = RunKind::planned;
   p.run.settings = request.settings;
   p.stragglers = find_stragglers(p.run, members_of(p.ranks));

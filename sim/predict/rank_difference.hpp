@@ -36,8 +36,10 @@ struct Differences {
   [[nodiscard]] bool empty() const { return ranks.empty() && links_alike(); }
 };
 
-/// Of PredictRequest::kept_ranks: all of them.
+/// Of PredictRequest::kept_ranks: all of them; and none, for whom the numbers are enough: neither what ranks did nor
+/// what each of several differences costs is told.
 inline constexpr std::uint32_t kAllRanks = UINT32_MAX;
+inline constexpr std::uint32_t kNoRanks = UINT32_MAX - 1;
 
 /// Ranks that nothing tells apart.
 struct RankGroup {

@@ -52,7 +52,7 @@ class RanksSimulation {
       FORESHARD_TRY(alike);
       out.alike = *alike;
     }
-    if (request_.steps.record) FORESHARD_TRY(add_rank_ops(*job, out.simulation, run));
+    if (keeps_ops()) FORESHARD_TRY(add_rank_ops(*job, out.simulation, run));
     return out;
   }
 
@@ -187,7 +187,9 @@ class RanksSimulation {
   /// With the meetings of the ranks that are shown. Of a large job these are known once it has been played.
   [[nodiscard]] Result<Job> play() const {
     JobRequest request = job_request();
-    if (!each_is_shown()) {
+    if (!keeps_ops()) {
+      request.keep_meetings = {0};
+    } else if (!each_is_shown()) {
       Job job = simulate_job(ranks_.machine, request);
       if (!job.stuck.empty()) return job;  // none is shown
       request.keep_meetings = shown_ranks(job);
@@ -200,7 +202,7 @@ class RanksSimulation {
 
   /// How many ops the programs issue in the steps of Run::rank_ops: a few more or fewer than the rows will be.
   Result<void> check_row_count(const std::vector<std::uint32_t>& shown) const {
-    if (!request_.steps.record) return {};
+    if (!keeps_ops()) return {};
     std::vector<std::size_t> ops;  // by program
     for (const RankProgram& program : ranks_.programs) {
       const std::vector<OpId>& ends = program.log->step_ends;
@@ -262,7 +264,7 @@ class RanksSimulation {
     for (std::uint32_t rank = 0; rank < job.classes.of_rank.size(); ++rank)
       members[job.classes.of_rank[rank]].push_back(rank);
     for (std::size_t i = 0; i < out.size(); ++i) out[i].members = runs_of(members[i]);
-    if (job.stuck.empty() && request_.steps.record)
+    if (job.stuck.empty() && keeps_ops())
       for (const std::uint32_t rank : shown_ranks(job)) out[job.classes.of_rank[rank]].kept = true;
     return out;
   }
@@ -282,6 +284,7 @@ class RanksSimulation {
     return out;
   }
 
+  [[nodiscard]] bool keeps_ops() const { return request_.steps.record && request_.kept_ranks != kNoRanks; }
   [[nodiscard]] std::uint32_t most_shown() const { return std::max(1U, request_.kept_ranks.value_or(kSmallJob)); }
   [[nodiscard]] bool each_is_shown() const { return ranks_.traits.size() <= std::min(most_shown(), kSmallJob); }
 

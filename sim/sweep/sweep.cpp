@@ -52,7 +52,7 @@ SweepPoint run_point(WorkloadSource& source, const MachineProfile& machine, cons
   const auto settings = settings_at(request.base, request.ranges, index);
   SweepPoint point;
   if (settings)
-    point = simulate_point(source, machine, {request.memory_limit, host_scale}, *settings);
+    point = simulate_point(source, machine, {request.memory_limit, host_scale, false, request.differences}, *settings);
   else
     refuse(point, settings.error());
   point.values = values_at(request.ranges, index);
@@ -89,6 +89,8 @@ SweepPoint simulate_point(WorkloadSource& source, const MachineProfile& machine,
   PredictRequest wanted{settings, request.memory_limit, 4, request.host_scale};
   wanted.ops_alone = true;
   wanted.step_alone = request.step_alone;
+  wanted.differences = request.differences;
+  wanted.kept_ranks = kNoRanks;
   const auto p = predict(**workload, machine, wanted);
   p ? fill(*p, point) : refuse(point, p.error());
   return point;

@@ -75,9 +75,10 @@ struct PointRequest {
   std::optional<Bytes> memory_limit;    ///< what the caching allocator may take; none: the machine's
   std::optional<HostScale> host_scale;  ///< of a source with one workload for all; none: found anew
   bool step_alone = false;              ///< PredictRequest::step_alone: times but the step's and its `floor` are 0
+  Differences differences = {};         ///< what is unlike the rest of each point's job; without ranks' workloads
 };
 
-/// The point of `settings`: as `plan` predicts them. A refusal is a state, not an error.
+/// The point of `settings`: as `plan` predicts them, to the digit. A refusal is a state, not an error.
 [[nodiscard]] SweepPoint simulate_point(WorkloadSource& source, const MachineProfile& machine,
                                         const PointRequest& request, const Settings& settings);
 
@@ -94,6 +95,7 @@ struct SweepRequest {
   Part part = {};  ///< points that are not of it are left as they are in `known`, or empty
   /// By point: what is known of it, which is not simulated again; empty: nothing is known.
   std::vector<std::optional<SweepPoint>> known = {};
+  Differences differences = {};  ///< as PointRequest's; a point whose job has not that rank or link is refused
 };
 
 /// Fails where no point can be tried at all: too many points, a base that cannot be calibrated.

@@ -1,0 +1,57 @@
+#include "cli/options/unlike_options.hpp"
+
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace foreshard::cli {
+
+void UnlikeOptions::add_to(OptionSet& set) {
+  set.add_option("--slow-gpu", slow_gpu_,
+                 "a rank whose kernels take FACTOR times as long, from 0.01 to 100, and for which the others wait; "
+                 "below 1 it is faster than they are; may be repeated")
+      .type_name("RANK=FACTOR");
+  set.add_option("--slow-host", slow_host_, "a rank whose host takes FACTOR times as long, likewise; may be repeated")
+      .type_name("RANK=FACTOR");
+  links_.add_to(set);
+}
+
+Result<sim::Differences> UnlikeOptions::read(const sim::Network& network) const {
+  std::map<std::uint32_t, sim::RankDifference> by_rank;
+  std::set<std::pair<std::string_view, std::uint32_t>> said;
+  for (const auto& [option, texts, factor] : {std::tuple{"--slow-gpu", &slow_gpu_, &sim::RankDifference::kernels},
+                                              std::tuple{"--slow-host", &slow_host_, &sim::RankDifference::host}})
+    for (const std::string& text : *texts) {
+      const auto given = parse_of_rank(option, text);
+      FORESHARD_TRY(given);
+      const auto value = parse_time_factor(option, given->value);
+      FORESHARD_TRY(value);
+      FORESHARD_TRY(said_once(option, given->rank, !said.insert({option, given->rank}).second));
+      sim::RankDifference& difference = by_rank[given->rank];
+      difference.rank = given->rank;
+      difference.*factor = *value;
+    }
+  sim::Differences out;
+  for (const auto& [rank, difference] : by_rank) out.ranks.push_back(difference);
+  auto links = links_.read(network);
+  FORESHARD_TRY(links);
+  out.slow_adapters = std::move(links->slow_adapters);
+  out.slow_links = std::move(links->slow_links);
+  out.background = links->background;
+  return out;
+}
+
+std::string UnlikeOptions::text() const {
+  std::string out;
+  const auto add = [&](const char* option, const std::string& value) {
+    out += (out.empty() ? "" : " ") + std::string(option) + ' ' + value;
+  };
+  for (const std::string& text : slow_gpu_) add("--slow-gpu", text);
+  for (const std::string& text : slow_host_) add("--slow-host", text);
+  for (const auto& [option, text] : links_.given()) add(option, text);
+  return out;
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,33 @@
+// Ranks, adapters and links that are always unlike the others, as options of `plan` and of `sweep`, each of whose
+// points is then that job.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/options/link_options.hpp"
+#include "cli/options/option_set.hpp"
+#include "core/base/error.hpp"
+#include "sim/predict/rank_difference.hpp"
+
+namespace foreshard::cli {
+
+class UnlikeOptions {
+ public:
+  /// Adds --slow-gpu, --slow-host and LinkOptions'. `this` must outlive the parsing.
+  void add_to(OptionSet& set);
+
+  /// Of a machine with this network: ranks in order, each once; adapters and links as they were given. Errors (usage):
+  /// what is no rank or factor, one that is said twice, and LinkOptions'. Whether a job has them, its plan says.
+  [[nodiscard]] Result<sim::Differences> read(const sim::Network& network) const;
+
+  /// "--slow-gpu 5=1.2 --background-load all=25%": as they were given; empty: none was.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  std::vector<std::string> slow_gpu_;
+  std::vector<std::string> slow_host_;
+  LinkOptions links_;
+};
+
+}  // namespace foreshard::cli
