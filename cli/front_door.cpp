@@ -88,8 +88,9 @@ std::string overview() {
 }
 
 std::string description(const Verb& verb) {
-  return fmt::format("examples:\n  foreshard {}\n  foreshard {}\n\n{}.\n", verb.examples[0], verb.examples[1],
-                     verb.summary);
+  std::string text = "examples:\n";
+  for (const std::string_view example : verb.examples()) text += fmt::format("  foreshard {}\n", example);
+  return text + fmt::format("\n{}.\n", verb.summary);
 }
 
 int run_verb(const Verb& verb, const std::vector<std::string>& arguments, Console& console) {

@@ -63,10 +63,12 @@ Result<void> said_once(std::string_view option, std::uint32_t rank, bool is_ther
 }
 
 void LinkOptions::add_to(OptionSet& set) {
-  set.add_option("--slow-adapter", slow_adapter_,
-                 "an adapter, of a node, both from 0, that moves bytes FACTOR times as slowly; may be repeated")
+  set.add_option(
+         "--slow-adapter", slow_adapter_,
+         "an adapter, of a node, both from 0, that moves bytes FACTOR times as slowly; as in 1.3=5.8; may be repeated")
       .type_name("NODE.ADAPTER=FACTOR");
-  set.add_option("--slow-link", slow_link_, "a rank whose NVLink moves bytes FACTOR times as slowly; may be repeated")
+  set.add_option("--slow-link", slow_link_,
+                 "a rank whose NVLink moves bytes FACTOR times as slowly; as in 3=4; may be repeated")
       .type_name("RANK=FACTOR");
   set.add_option(
          "--background-load", background_,

@@ -115,7 +115,7 @@ void RankOptions::add_to(OptionSet& set) {
   set.add_option(
          "--dead-rank", dead_,
          "a rank that issues nothing from STEP on (default: the step that is reported): who waits for whom, and "
-         "when PyTorch ends the job; may be repeated")
+         "when PyTorch ends the job; as in 5@2; may be repeated")
       .type_name("RANK[@STEP]");
   set.add_option(
          "--jitter", jitter_,

@@ -11,9 +11,10 @@ namespace foreshard::cli {
 void UnlikeOptions::add_to(OptionSet& set) {
   set.add_option("--slow-gpu", slow_gpu_,
                  "a rank whose kernels take FACTOR times as long, from 0.01 to 100, and for which the others wait; "
-                 "below 1 it is faster than they are; may be repeated")
+                 "below 1 it is faster than they are; as in 5=1.2; may be repeated")
       .type_name("RANK=FACTOR");
-  set.add_option("--slow-host", slow_host_, "a rank whose host takes FACTOR times as long, likewise; may be repeated")
+  set.add_option("--slow-host", slow_host_,
+                 "a rank whose host takes FACTOR times as long, likewise; as in 7=2; may be repeated")
       .type_name("RANK=FACTOR");
   links_.add_to(set);
 }

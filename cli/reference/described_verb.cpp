@@ -13,7 +13,7 @@ std::vector<DescribedVerb> described_verbs() {
     const Action action = verb.add(set);  // owns what the options are bound to
     DescribedVerb described{std::string(verb.name), std::string(verb.summary), {}, set.options()};
     std::erase_if(described.options, [](const OptionFacts& option) { return option.group.empty(); });  // as in help
-    described.examples.assign(std::begin(verb.examples), std::end(verb.examples));
+    for (const std::string_view example : verb.examples()) described.examples.emplace_back(example);
     all.push_back(std::move(described));
   }
   return all;

@@ -5,9 +5,11 @@
 // codes of docs/exit_codes.md.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "cli/terminal/console.hpp"
 #include "cli/terminal/exit_code.hpp"
@@ -21,10 +23,18 @@ class OptionSet;
 using Action = std::function<Result<int>(Console&)>;
 
 struct Verb {
+  static constexpr std::size_t kMaxExamples = 4;
+
   std::string_view name;
-  std::string_view summary;       ///< one line, for the list of verbs
-  std::string_view examples[2];   ///< command lines without "foreshard "
-  Action (*add)(OptionSet& set);  ///< adds options; the Action owns their values
+  std::string_view summary;                          ///< one line, for the list of verbs
+  std::array<std::string_view, kMaxExamples> lines;  ///< command lines without "foreshard ": two at least, then empty
+  Action (*add)(OptionSet& set);                     ///< adds options; the Action owns their values
+
+  [[nodiscard]] std::vector<std::string_view> examples() const {
+    std::vector<std::string_view> out(lines.begin(), lines.end());
+    std::erase(out, std::string_view());
+    return out;
+  }
 };
 
 /// In the order in which help lists them.
