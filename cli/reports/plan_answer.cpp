@@ -198,7 +198,9 @@ std::string best_that_fits(const sim::Prediction& p, const sim::Remedies& remedi
   });
   return fmt::format("{} {} fit: {} reserved{}{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
                      format_bytes(best.peaks.reserved),
-                     best.has_time ? fmt::format(", {} a step", milliseconds(best.step_ms)) : std::string(),
+                     best.has_time ? fmt::format(", {} a step{}", milliseconds(best.step_ms),
+                                                 p.unlike ? " if all ranks were alike" : "")
+                                   : std::string(),
                      best.valid    ? ""
                      : why.empty() ? " (not valid)"
                                    : fmt::format(" (not valid: {})", fmt::join(why, "; ")),

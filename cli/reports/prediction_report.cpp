@@ -379,11 +379,12 @@ void print_prediction(Console& console, const PlanBasis& basis, const sim::Predi
   if (const std::string known = fingerprint_of(p.run); !known.empty()) console.out << "\nfingerprint " << known << '\n';
 }
 
-void print_what_fits(Console& console, const sim::Remedies& remedies) {
+void print_what_fits(Console& console, const sim::Prediction& p, const sim::Remedies& remedies) {
   constexpr std::size_t kShown = 6;
   if (remedies.useful.empty()) return;
   constexpr auto kNumber = Table::Align::right;
-  Table table({{"what fits, simulated"}, {"reserved", kNumber}, {"step time", kNumber}, {""}});
+  const char* time = p.unlike ? "step time, all alike" : "step time";
+  Table table({{"what fits, simulated"}, {"reserved", kNumber}, {time, kNumber}, {""}});
   for (std::size_t i = 0; i < std::min(kShown, remedies.useful.size()); ++i) {
     const sim::Remedy& remedy = remedies.useful[i];
     table.row({remedy.setting, format_bytes_fixed(remedy.peaks.reserved),

@@ -23,7 +23,7 @@ void print_prediction(Console& console, const PlanBasis& basis, const sim::Predi
                       const sim::Remedies* fitting = nullptr);
 
 /// Of a prediction that ran out of memory: the simulated changes that fit.
-void print_what_fits(Console& console, const sim::Remedies& remedies);
+void print_what_fits(Console& console, const sim::Prediction& p, const sim::Remedies& remedies);
 
 /// Out of memory and deadlock, as errors on stderr.
 void report_failure(Console& console, const sim::Prediction& p);

@@ -161,7 +161,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
     print_json(console.out, json);
   else
     print_prediction(console, basis, *p, options.detail, fitting);
-  if (!options.json && remedies) print_what_fits(console, *remedies);
+  if (!options.json && remedies) print_what_fits(console, *p, *remedies);
   console.out.flush();
   // The answer has said why it is not valid.
   for (const std::string& warning : p->warnings)

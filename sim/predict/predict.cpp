@@ -391,6 +391,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   auto scale = request.host_scale ? Result<HostScale>(*request.host_scale) : find_host_scale(workload, machine);
   FORESHARD_TRY(scale);
   p.host_scale = *scale;
+  p.unlike = !request.differences.empty();
   p.background = request.differences.background;
   p.slow_adapters = request.differences.slow_adapters;
   p.slow_links = request.differences.slow_links;

@@ -154,6 +154,7 @@ struct Prediction {
   /// its waiting for other ranks.
   std::vector<RankGroup> ranks;
   std::optional<Stragglers> stragglers;    ///< then: who waits for whom, of Run::rank_ops
+  bool unlike = false;                     ///< ranks or links that differ were asked for
   double step_alike_ms = 0;                ///< then: the step if all ranks were alike, and no other traffic
   BackgroundLoad background;               ///< that was asked for …
   std::vector<SlowAdapter> slow_adapters;  ///< … and these
