@@ -62,10 +62,12 @@ std::vector<std::string> unlike_links_notes(const Run& run, const sim::MachinePr
   std::vector<std::string> out;
   if (machine.network.background.any())
     out.push_back(fmt::format("what a link carries is what is left of it: {}", words(machine.network.background)));
-  if (const Json flapping = stored_flapping(run); flapping.is_object())
+  if (const Json flapping = stored_flapping(run); flapping.is_object()) {
+    const Json link = flapping.value("link", Json("a link"));
     out.push_back(
         fmt::format("the run is of the job while nothing flaps: what links carry in an outage of {} is not shown",
-                    flapping.value("link", std::string("a link"))));
+                    link.is_string() ? link.get<std::string>() : "a link"));
+  }
   if (stored_beside(run).is_object()) out.emplace_back("what the other job (--beside) puts on the fabric is not shown");
   return out;
 }

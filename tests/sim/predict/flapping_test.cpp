@@ -152,6 +152,17 @@ TEST_CASE("two adapters that flap cost what each does where their outages lie fa
   CHECK(together < 2.8 * alone);
 }
 
+TEST_CASE("of links that end a job the one does that ends it first") {
+  const auto down = [](std::int64_t down_ms, std::int64_t period_ms, double left = 0) {
+    return request_of(down_ms, period_ms, left).links[0];
+  };
+  CHECK_FALSE(job_end({down(200, 2000), down(40'000, 60'000, 0.5)}, 100, 16));
+  const auto end = job_end({down(40'000, 600'000), down(200, 2000), down(31'000, 100'000)}, 100, 16);
+  REQUIRE(end);
+  CHECK(end->link == down(31'000, 100'000));
+  CHECK(end->within->ms() == Approx(69'000 + 100 + 30'064.771));
+}
+
 TEST_CASE("a job that ends by it is not valid, and what cannot be played is refused") {
   const auto ends = plan_of(request_of(31'000, 600'000));
   REQUIRE(ends);
