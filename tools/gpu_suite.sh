@@ -77,6 +77,8 @@ TINY="llama-tiny --batch 2 --seq 1024 --param-dtype bfloat16"
 MLP="mlp --dim 4096 --layers 4 --batch 4"
 FUSED="--optimizer adam-fused"
 OWN="--all-gather low-contention --reduce-scatter low-contention"
+# What copies and waits are left out: docs/own_program.md.
+LEAN="--all-gather-layout parameter-contiguous --reduce-scatter-input gradients --optimizer-overlap forward"
 LLAMA_1B="llama-1b --batch 1 --seq 512 --param-dtype bfloat16 --reduce-dtype float32"
 LLAMA_8B="llama-8b --batch 1 --param-dtype bfloat16 --reduce-dtype float32 --kernels fused"
 
@@ -108,10 +110,11 @@ fi
 if part numerics; then
   : >"$OUT/parity.cases"
   while read -r name model options; do
-    torch=""
+    torch="" own=""
     case $options in *bfloat16*) torch="--mp bf16" ;; esac
+    case $name in *_lean) own="$OWN $LEAN" ;; *_lean_backward) own="$OWN ${LEAN% *} backward" ;; *) own="" ;; esac
     # shellcheck disable=SC2086
-    run "numerics_$name" 90 $model $options --steps 18 --no-record --gradients "$OUT/gradients_$name" &&
+    run "numerics_$name" 90 $model $options $own --steps 18 --no-record --gradients "$OUT/gradients_$name" &&
       echo "--model $model ${options/--param-dtype bfloat16 --reduce-dtype float32/} $torch --steps 20 --results '$OUT/numerics_$name.out'" \
         "--gradients '$OUT/gradients_$name' --out '$OUT/parity_$name.out'" >>"$OUT/parity.cases"
   done <<EOF_MODELS
@@ -119,6 +122,9 @@ mlp_fp32 mlp --dim 1024 --layers 4 --batch 2
 transformer_fp32 torch-transformer --dim 512 --layers 2 --dropout 0 --batch 2 --seq 128
 llama_fp32 llama-tiny --batch 2 --seq 512
 llama_bf16 llama-tiny --batch 2 --seq 512 --param-dtype bfloat16 --reduce-dtype float32
+mlp_fp32_lean_backward mlp --dim 1024 --layers 4 --batch 2
+llama_fp32_lean llama-tiny --batch 2 --seq 512
+llama_bf16_lean llama-tiny --batch 2 --seq 512 --param-dtype bfloat16 --reduce-dtype float32
 EOF_MODELS
   rm -f "$OUT"/parity_*.out
   [ -s "$OUT/parity.cases" ] && try 200 parity "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$GPUS" "$HERE/check_numerics.py" \
@@ -249,8 +255,7 @@ torch_run() {
 # without reshard, which were fastest before.
 BEST="--opt,adam-fused,--reshard,false,--symm,NCCL,--zero-cta,1"
 if part step; then
-  # MOST: run's step over PyTorch's, the aim. LEAN: what copies and waits are left out (docs/own_program.md).
-  LEAN="--all-gather-layout parameter-contiguous --reduce-scatter-input gradients --optimizer-overlap forward"
+  # MOST: run's step over PyTorch's, the aim.
   while read -r name most torch options; do
     rm -f "$OUT/step_$name.out"
     # shellcheck disable=SC2086

@@ -1,5 +1,7 @@
 #include "gpu/collectives/replayable_collectives.hpp"
 
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "core/device/pull_reduce_ctas.hpp"
@@ -85,8 +87,11 @@ Result<void> ReplayableCollectives::all_gather(const void* input, void* output, 
 Result<ReduceItem> ReplayableCollectives::item_of(const ScatterCall& call) const {
   const Bytes slice = call.elements * itemsize(call.input_type);
   const Address input = reinterpret_cast<Address>(call.input);
-  if (!heap_.contains(input, slice * ranks()) || slice > kMaxSlice)
-    return fail(ErrorKind::mismatch, "the input of a captured reduce-scatter is not in symmetric memory, or too long");
+  if (!heap_.contains(input, slice * ranks()))
+    return fail(ErrorKind::mismatch, "the input of a captured reduce-scatter is not in symmetric memory");
+  if (slice > kMaxSlice)
+    return fail(ErrorKind::mismatch,
+                fmt::format("a captured reduce-scatter of {} bytes a rank: {} are the most", slice, kMaxSlice));
   auto* const words = reinterpret_cast<std::uint32_t*>(control_) + kFlagWords;
   ReduceItem item;
   for (std::uint32_t r = 0; r < ranks(); ++r) {

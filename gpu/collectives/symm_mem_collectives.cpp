@@ -263,11 +263,13 @@ Result<void> SymmMemCollectives::reduce_scatter(const ScatterCall& call, std::sp
                                                 cudaStream_t stream) {
   if (!reducible(call.input_type) || !reducible(call.output_type))
     return fail(ErrorKind::mismatch, "a reduce-scatter sums float32, bfloat16 and float16 only");
-  for (const ShardedTensor& tensor : tensors)
-    if (!heap_.contains(tensor.address, tensor.bytes) || tensor.part > kMaxDirect)
-      return fail(ErrorKind::mismatch,
-                  "a gradient that a reduce-scatter reads is not in symmetric memory, or its parts "
-                  "are of more than 2 GiB");
+  for (const ShardedTensor& tensor : tensors) {
+    if (!heap_.contains(tensor.address, tensor.bytes))
+      return fail(ErrorKind::mismatch, "a gradient that a reduce-scatter reads is not in symmetric memory");
+    if (tensor.part > kMaxDirect)
+      return fail(ErrorKind::mismatch, fmt::format("a gradient of {} bytes a rank: a reduce-scatter reads up to {}",
+                                                   tensor.part, kMaxDirect));
+  }
   ScatterCall some = call;
   while (!tensors.empty()) {
     const auto run = tensors.first(std::min<std::size_t>(tensors.size(), kMaxTail));

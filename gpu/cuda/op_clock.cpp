@@ -1,6 +1,6 @@
 #include "gpu/cuda/op_clock.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -54,16 +54,18 @@ OpClock::~OpClock() {
 }
 
 std::string OpClock::caveat() const {
+  std::vector<std::string> all;
+  if (!caveat_.empty()) all.push_back(caveat_);
   if (timing_ == Timing::events && !launches_.empty())
-    return caveat_ + "; ops of a CUDA graph have the length of the whole launch";
-  if (activities_ == nullptr) return caveat_;
-  if (activities_->unnamed() != 0)
-    return fmt::format(
-        "CUPTI did not say which nodes of the CUDA graph {} kernels are: ops of it look shorter than they "
-        "were",
-        activities_->unnamed());
-  if (activities_->dropped() == 0) return caveat_;
-  return fmt::format("CUPTI lost {} records: some ops look shorter than they were", activities_->dropped());
+    all.emplace_back("ops of a CUDA graph have the length of the whole launch");
+  if (activities_ != nullptr && activities_->unnamed() != 0)
+    all.push_back(
+        fmt::format("CUPTI did not say which nodes of the CUDA graph {} kernels are: ops of it look shorter than they "
+                    "were",
+                    activities_->unnamed()));
+  if (activities_ != nullptr && activities_->dropped() != 0)
+    all.push_back(fmt::format("CUPTI lost {} records: some ops look shorter than they were", activities_->dropped()));
+  return fmt::format("{}", fmt::join(all, "; "));
 }
 
 Nanoseconds OpClock::now() const {

@@ -24,6 +24,7 @@ class TimeList {
   void ends();
   void mesh();
   void graph();
+  void own_program();
   void program();
   [[nodiscard]] std::vector<TimeCandidate> take() {
     std::vector<Candidate> candidates = list_.take();
@@ -140,6 +141,23 @@ void TimeList::graph() {
       });
 }
 
+/// docs/own_program.md. Each takes what it needs of the transports.
+void TimeList::own_program() {
+  add(ChangeKind::all_gather, "all-gathers into the parameters themselves: no copy-out", [](Settings& s) {
+    s.all_gather = Transport::low_contention;
+    s.all_gather_layout = AllGatherLayout::parameter_contiguous;
+  });
+  add(ChangeKind::reduce_scatter, "reduce-scatters read the gradients where autograd wrote them: no copy of them",
+      [](Settings& s) {
+        s.reduce_scatter = Transport::low_contention;
+        s.reduce_scatter_input = ReduceScatterInput::gradients;
+      });
+  add(ChangeKind::issue, "the optimizer steps unit by unit beside the next forward", [](Settings& s) {
+    s.optimizer_overlap = OptimizerOverlap::forward;
+    s.post_optimizer_event = false;
+  });
+}
+
 void TimeList::program() {
   if (!base_.cuda_graph)
     add(ChangeKind::issue, "the next step's first all-gather waits for the optimizer alone",
@@ -167,6 +185,7 @@ std::vector<TimeCandidate> time_candidates(const Settings& base, const TimeCandi
   if (of.root_has_weights) list.ends();
   list.mesh();
   if (offers_graph(of.lowering)) list.graph();
+  if (of.lowering == Lowering::foreshard && of.computes) list.own_program();
   list.program();
   return list.take();
 }

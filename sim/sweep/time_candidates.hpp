@@ -35,11 +35,13 @@ struct TimeCandidate {
 struct TimeCandidatesOf {
   bool root_has_weights = false;          ///< FSDP2's root holds embedding and head: they can be units of their own
   Lowering lowering = Lowering::pytorch;  ///< a graph is offered where offers_graph() says so
+  bool computes = false;                  ///< foreshard's program has its kernels' operands: it can leave copies out
 };
 
 /// Each different from `base` and from the others: prefetch lists and the async unshard, parameters kept after forward,
 /// transports, a communicator of the reduce-scatters' own, more reduce-scatter inputs in flight, the gradients' dtype,
-/// larger units, HSDP, then what shapes the step itself (a CUDA graph, optimizer, checkpointing, offload).
+/// larger units, HSDP, what foreshard's own program leaves out, then what shapes the step itself (a CUDA graph,
+/// optimizer, checkpointing, offload).
 [[nodiscard]] std::vector<TimeCandidate> time_candidates(const Settings& base, const TimeCandidatesOf& of = {});
 
 }  // namespace foreshard::sim

@@ -19,7 +19,7 @@ class Finder {
         request_(request),
         base_(base),
         workload_(workload),
-        list_(time_candidates(request.settings, {root_has_weights(workload), workload.lowering})) {
+        list_(time_candidates(request.settings, {root_has_weights(workload), workload.lowering, computes(workload)})) {
     out_.before = base.peaks;
     out_.step_ms = base.step_ms;
     out_.exposed_communication_ms = base.exposed_communication_ms;

@@ -71,7 +71,8 @@ void Neighbours::add(std::string phrase, std::function<void(Settings&)> change) 
 }
 
 void Neighbours::known_remedies() {
-  const TimeCandidatesOf of{root_has_weights(position_.workload), position_.workload.lowering};
+  const TimeCandidatesOf of{root_has_weights(position_.workload), position_.workload.lowering,
+                            computes(position_.workload)};
   for (TimeCandidate& one : time_candidates(at_, of)) add(one.candidate.reason, std::move(one.change));
   if (!position_.short_of_memory) return;
   for (const Candidate& one : candidates(at_, true)) add(one.reason, [to = one.settings](Settings& s) { s = to; });

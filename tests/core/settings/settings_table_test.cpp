@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/settings/carried_out.hpp"
 #include "tests/catch.hpp"
 
 using namespace foreshard;
@@ -50,6 +51,9 @@ Settings everything() {
   s.kernels = Kernels::fused;
   s.offload = true;
   s.optimizer = Optimizer::adam_fused;
+  s.optimizer_overlap = OptimizerOverlap::forward;
+  s.all_gather_layout = AllGatherLayout::parameter_contiguous;
+  s.reduce_scatter_input = ReduceScatterInput::gradients;
   s.alloc_conf = "expandable_segments:True,max_split_size_mb:200";
   s.pytorch = "2.8~root-reshards";
   return s;
@@ -259,6 +263,57 @@ TEST_CASE("a CUDA graph is none, its warm-up steps, or eager ones and those") {
   s.offload = false;
   s.post_optimizer_event = true;
   CHECK_FALSE(check(s));
+}
+
+TEST_CASE("foreshard's own program leaves copies out where its collectives serve the group") {
+  Settings s;
+  s.gpus = 4;
+  s.all_gather = s.reduce_scatter = Transport::low_contention;
+  s.all_gather_layout = AllGatherLayout::parameter_contiguous;
+  s.reduce_scatter_input = ReduceScatterInput::gradients;
+  CHECK(check(s));
+  CHECK(std::string(of_own_program(s)) == "all_gather_layout");
+  const auto refused = [&](auto change) {
+    Settings other = s;
+    change(other);
+    return !check(other);
+  };
+  CHECK(refused([](Settings& o) { o.all_gather = Transport::copy_engine; }));
+  CHECK(refused([](Settings& o) { o.reduce_scatter = Transport::nccl; }));
+  CHECK(refused([](Settings& o) { o.nodes = 2; }));
+  CHECK(refused([](Settings& o) { o.gpus = 16; }));
+  CHECK(refused([](Settings& o) { o.accumulate = 2; }));
+  CHECK(refused([](Settings& o) { o.offload = true; }));
+  CHECK(refused([](Settings& o) { o.cuda_graph = CudaGraph{}; }));
+  CHECK(refused([](Settings& o) { o.release = Release::record_stream; }));
+  CHECK(refused([](Settings& o) { o.reduce_scatter_release = Release::record_stream; }));
+  CHECK(refused([](Settings& o) { o.reshard_of_unit["layers.0"] = {Reshard::Kind::group, 2}; }));
+  CHECK_FALSE(refused([](Settings& o) {
+    o.nodes = 2;
+    o.replicate = 2;
+  }));
+}
+
+TEST_CASE("an optimizer that overlaps has no other order beside it") {
+  for (const OptimizerOverlap overlap : {OptimizerOverlap::backward, OptimizerOverlap::forward}) {
+    Settings s;
+    s.optimizer_overlap = overlap;
+    CHECK(check(s));
+    Settings other = s;
+    other.post_optimizer_event = true;
+    CHECK_FALSE(check(other));
+    other = s;
+    other.offload = true;
+    CHECK_FALSE(check(other));
+    other = s;
+    other.cuda_graph = CudaGraph{};
+    CHECK_FALSE(check(other));
+    other = s;
+    other.accumulate = 2;
+    CHECK(check(other));
+    other.accumulate_with_sync = true;
+    CHECK(check(other).has_value() == (overlap == OptimizerOverlap::forward));
+  }
 }
 
 TEST_CASE("odd combinations are warnings") {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/settings/carried_out.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/time_candidates.hpp"
 #include "tests/catch.hpp"
@@ -122,6 +123,18 @@ TEST_CASE("a CUDA graph is offered of PyTorch's program alone", "[time_remedies]
   };
   CHECK(offers(Lowering::pytorch));
   CHECK_FALSE(offers(Lowering::foreshard));
+}
+
+TEST_CASE("what foreshard's own program leaves out is offered of that program alone", "[time_remedies]") {
+  const auto offered = [](Lowering lowering, bool computes) {
+    std::size_t count = 0;
+    for (const TimeCandidate& one : time_candidates(base(), {false, lowering, computes}))
+      count += of_own_program(one.candidate.settings) != nullptr ? 1 : 0;
+    return count;
+  };
+  CHECK(offered(Lowering::foreshard, true) == 3);
+  CHECK(offered(Lowering::foreshard, false) == 0);
+  CHECK(offered(Lowering::pytorch, true) == 0);
 }
 
 TEST_CASE("reduce-scatters of their own communicator are simulated, and modelled alone", "[time_remedies]") {
