@@ -266,8 +266,8 @@ if part step; then
     torch_run "step_$name" ${torch//,/ } &&
       digest "torch_step_$name" "(lambda ratio: (ratio <= $most, 'PyTorch %.2f ms; run is %.3f of it, aim $most' % (j['step_ms_median'], ratio)))(json.load(open('$OUT/step_$name.out'))['step_ms'] / j['step_ms_median'])"
   done <<EOF_MODELS
-8b_512 0.55 --model,llama-8b,--batch,1,--seq,512,--mp,bf16,$BEST,--compile,1,--graph,1 $LLAMA_8B --seq 512 $FUSED $OWN --reshard-after-forward false $LEAN
-8b_4096 0.83 --model,llama-8b,--batch,1,--seq,4096,--mp,bf16,$BEST,--compile,1 $LLAMA_8B --seq 4096 $FUSED $OWN --reshard-after-forward false $LEAN
+8b_512 0.55 --model,llama-8b,--batch,1,--seq,512,--mp,bf16,$BEST,--compile,1,--graph,1 $LLAMA_8B --seq 512 $FUSED $OWN --reshard-after-forward false $LEAN --fully-shard-embedding-and-head
+8b_4096 0.83 --model,llama-8b,--batch,1,--seq,4096,--mp,bf16,$BEST,--compile,1 $LLAMA_8B --seq 4096 $FUSED $OWN --reshard-after-forward false $LEAN --fully-shard-embedding-and-head
 mlp_fp32 0.85 --model,mlp,--batch,4,--seq,2048,$BEST mlp --batch 4 $FUSED $OWN --reshard-after-forward false $LEAN
 8b_512_reshard - - $LLAMA_8B --seq 512 $FUSED $OWN
 8b_512_nccl_gather - - $LLAMA_8B --seq 512 $FUSED --reduce-scatter low-contention

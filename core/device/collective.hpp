@@ -65,8 +65,8 @@ struct CollectiveWork {
   Reduction reduction = Reduction::average;
   /// Our own transports alone (low_contention, pull_reduce). An all-gather whose output is these tensors, each rank's
   /// input being its parts of them (in place; `bytes` is what all parts are); a reduce-scatter whose input is these,
-  /// and whose output is the rank's parts, padded, one behind the other. Empty: one buffer, rank by rank. Theirs who
-  /// calls.
+  /// and whose output is the rank's parts, padded (with what was there), one behind the other. Empty: one buffer, rank
+  /// by rank. Theirs who calls.
   std::span<const ShardedTensor> tensors = {};
 };
 

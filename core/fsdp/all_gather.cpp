@@ -64,7 +64,7 @@ void FullyShard::all_gather(ParamGroupId id, Gather& gather) {
   BufferRequest request{Buffer::gather, id, {}, p.gather, memory, kind};
   if (gather.contiguous) {
     // The unit that was resharded last may still run: what waits for it would wait for its compute.
-    free_resharded_blocks(1);
+    free_resharded_blocks(false);
     request.buffer = Buffer::contiguous;
     request.bytes = p.contiguous;
     state(id).contiguous_of = memory;
@@ -152,8 +152,8 @@ void FullyShard::use_in_place(ParamGroupId id, const Gather& gather) {
   s.pending.reset();
 }
 
-void FullyShard::free_resharded_blocks(std::size_t most) {
-  while (resharded_slots_.size() > most) {
+void FullyShard::free_resharded_blocks(bool all) {
+  while (!resharded_slots_.empty() && (all || resharded_slots_.front().unit != resharded_slots_.back().unit)) {
     const ReshardedSlot oldest = resharded_slots_.front();
     resharded_slots_.pop_front();
     backend_.wait_event(StreamRole::copy_in, oldest.event);
@@ -162,10 +162,11 @@ void FullyShard::free_resharded_blocks(std::size_t most) {
 }
 
 /// A block of the copy-in stream comes back when the compute stream has passed its last kernel.
-void FullyShard::reshard_contiguous(GroupState& s) {
+void FullyShard::reshard_contiguous(ParamGroupId id) {
+  GroupState& s = state(id);
   if (!s.contiguous.valid()) return;
   if (s.contiguous_of == StreamRole::copy_in)
-    resharded_slots_.push_back({s.contiguous, backend_.record_event(StreamRole::compute)});
+    resharded_slots_.push_back({id.unit, s.contiguous, backend_.record_event(StreamRole::compute)});
   else
     backend_.free(s.contiguous);
   s.contiguous = {};
@@ -254,7 +255,7 @@ void FullyShard::reshard_to_small_group(ParamGroupId id) {
 }
 
 void FullyShard::free_unsharded(ParamGroupId id) {
-  reshard_contiguous(state(id));
+  reshard_contiguous(id);
   free_all(state(id).unsharded);
 }
 

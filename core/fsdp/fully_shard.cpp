@@ -35,7 +35,7 @@ void FullyShard::zero_grad(const std::vector<UnitId>& order) {
   for (UnitId unit : order)
     each_group(unit, [&](ParamGroupId id) {
       GroupState& s = state(id);
-      if (s.sharded_gradients.valid() && s.stepped) backend_.wait_event(post_reduce_stream(), *s.stepped);
+      if (s.sharded_gradients.valid() && s.stepped) backend_.wait_event(s.gradients_of, *s.stepped);
       backend_.free(s.sharded_gradients);
       s.sharded_gradients = {};
     });
@@ -112,7 +112,7 @@ void FullyShard::backward_final() {
   }
   post_forward_order_.clear();
   free_last_reduce_inputs();
-  free_resharded_blocks(0);
+  free_resharded_blocks(true);
   in_backward_ = false;
 }
 

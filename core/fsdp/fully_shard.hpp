@@ -83,9 +83,10 @@ class FullyShard {
     StreamRole contiguous_of = StreamRole::compute;  ///< whose memory that is
     std::vector<BufferRef> parts;                    ///< by parameter, while sharded_post_forward
     std::optional<EventId> reshard_event;
-    std::vector<BufferRef> accumulated;  ///< by parameter, gradients in the reduce dtype
-    BufferRef sharded_gradients;         ///< the flat block behind every .grad
-    std::vector<std::size_t> reduced;    ///< parameters of the last reduce
+    std::vector<BufferRef> accumulated;                    ///< by parameter, gradients in the reduce dtype
+    BufferRef sharded_gradients;                           ///< the flat block behind every .grad
+    StreamRole gradients_of = StreamRole::reduce_scatter;  ///< whose memory that is
+    std::vector<std::size_t> reduced;                      ///< parameters of the last reduce
     std::optional<EventId> post_reduce_event;
     BufferRef all_reduce_input;            ///< kept until finalize when HSDP casts back
     std::optional<EventId> reduced_event;  ///< optimizer_overlap: the sharded gradients are whole
@@ -110,12 +111,14 @@ class FullyShard {
   };
   /// A parameter-contiguous block that was resharded, and when its last kernel is through.
   struct ReshardedSlot {
+    UnitId unit;
     BufferRef block;
     EventId event;
   };
   /// optimizer_overlap backward: sharded gradients that the optimizer reads, and when it has.
   struct SteppedSlot {
     BufferRef gradients;
+    StreamRole stream = StreamRole::reduce_scatter;  ///< whose memory that is
     EventId event;
   };
   /// Gradients that autograd left in this microbatch, by parameter of a group.
@@ -139,9 +142,9 @@ class FullyShard {
   void wait_for_unshard(ParamGroupId id);
   void copy_out(ParamGroupId id, const Gather& gather);
   void use_in_place(ParamGroupId id, const Gather& gather);
-  void reshard_contiguous(GroupState& s);
-  /// Frees the oldest resharded blocks until `most` are left.
-  void free_resharded_blocks(std::size_t most);
+  void reshard_contiguous(ParamGroupId id);
+  /// Frees resharded blocks, all but those of the unit that was resharded last, or all.
+  void free_resharded_blocks(bool all);
   [[nodiscard]] BufferRef copy_out_shards(ParamGroupId id);
   void wait_gather_streams(EventId event);
   void reshard(ParamGroupId id);

@@ -177,7 +177,7 @@ void FullyShard::free_stepped_gradients(std::size_t most) {
   while (stepped_slots_.size() > most) {
     const SteppedSlot oldest = stepped_slots_.front();
     stepped_slots_.pop_front();
-    backend_.wait_event(post_reduce_stream(), oldest.event);  // the block's own stream, which reuses it
+    backend_.wait_event(oldest.stream, oldest.event);
     backend_.free(oldest.gradients);
   }
 }
@@ -200,7 +200,7 @@ void FullyShard::step_behind_reduce(ParamGroupId id) {
   GroupState& s = state(id);
   free_stepped_gradients(kInFlight - 1);
   step_optimizer(id);
-  stepped_slots_.push_back({s.sharded_gradients, *s.stepped});
+  stepped_slots_.push_back({s.sharded_gradients, s.gradients_of, *s.stepped});
   s.sharded_gradients = {};
 }
 
@@ -261,6 +261,7 @@ void FullyShard::keep_sharded_gradients(ParamGroupId id, BufferRef output, Bytes
     backend_.free(gradients);
   } else {
     s.sharded_gradients = gradients;
+    s.gradients_of = p.casts_back ? post : StreamRole::reduce_scatter;
   }
   if (settings_.optimizer_overlap == OptimizerOverlap::none)
     note_post_reduce(s, post);
@@ -289,7 +290,9 @@ void FullyShard::finalize_waits(GroupState& s) {
   last_post_reduce_.clear();
   if (s.post_reduce_event && settings_.offload) backend_.synchronize_event(*s.post_reduce_event);
   s.post_reduce_event.reset();
-  if (s.all_reduce_event && !rules_.waits_once_a_stream) backend_.wait_event(StreamRole::compute, *s.all_reduce_event);
+  // Where the optimizer overlaps, no event above stands for it, and its input is freed next.
+  const bool alone = !rules_.waits_once_a_stream || settings_.optimizer_overlap != OptimizerOverlap::none;
+  if (s.all_reduce_event && alone) backend_.wait_event(StreamRole::compute, *s.all_reduce_event);
   s.all_reduce_event.reset();
 }
 
@@ -299,7 +302,12 @@ void FullyShard::finalize(ParamGroupId id) {
   backend_.free(s.all_reduce_input);
   s.all_reduce_input = {};
   if (s.pending) {  // an all-gather nobody used (4.3)
-    if (!s.pending->trivial) backend_.wait_event(StreamRole::compute, s.pending->work.value_or(s.pending->event));
+    if (!s.pending->trivial) {
+      const EventId gathered = s.pending->work.value_or(s.pending->event);
+      backend_.wait_event(StreamRole::compute, gathered);
+      // Else the next forward's copy-in, which may reuse the block, waits for the compute stream.
+      if (settings_.optimizer_overlap != OptimizerOverlap::none) backend_.wait_event(s.pending->stream, gathered);
+    }
     backend_.free(s.pending->block);
     s.pending.reset();
   }

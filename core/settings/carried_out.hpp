@@ -1,17 +1,21 @@
 // Settings as one host program carries them out.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/device/transport_choice.hpp"
 #include "core/settings/settings.hpp"
 
 namespace foreshard {
 
-/// The first setting, by its key, that only foreshard's own program has (Lowering::foreshard); null: none.
-[[nodiscard]] inline const char* of_own_program(const Settings& settings) {
-  if (settings.optimizer_overlap != OptimizerOverlap::none) return "optimizer_overlap";
-  if (settings.all_gather_layout != AllGatherLayout::rank_major) return "all_gather_layout";
-  if (settings.reduce_scatter_input != ReduceScatterInput::chunk_cat) return "reduce_scatter_input";
-  return nullptr;
+/// The settings, by key, that only foreshard's own program has (Lowering::foreshard).
+[[nodiscard]] inline std::vector<std::string> of_own_program(const Settings& settings) {
+  std::vector<std::string> keys;
+  if (settings.all_gather_layout != AllGatherLayout::rank_major) keys.emplace_back("all_gather_layout");
+  if (settings.reduce_scatter_input != ReduceScatterInput::chunk_cat) keys.emplace_back("reduce_scatter_input");
+  if (settings.optimizer_overlap != OptimizerOverlap::none) keys.emplace_back("optimizer_overlap");
+  return keys;
 }
 
 /// `settings` with the transports whose algorithms a program of this lowering runs where that changes the step itself:

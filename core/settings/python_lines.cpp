@@ -384,8 +384,8 @@ class Writer {
       if (!s_.accumulate_with_sync) line("    model.set_requires_gradient_sync(microbatch == {})", s_.accumulate - 1);
       line("    loss(model, batch[microbatch]).backward()");
     }
-    if (of_own_program(s_) != nullptr)
-      line("# {}: foreshard run's own program, which PyTorch has no call for", of_own_program(s_));
+    for (const std::string& own : of_own_program(s_))
+      line("# {}: foreshard run's own program, which PyTorch has no call for", own);
     if (s_.post_optimizer_event) {
       line("optimizer.step()");
       line("model.set_post_optim_event(torch.cuda.current_stream().record_event())  # in every step");

@@ -112,7 +112,8 @@ Result<void> check_copies_left_out(const Settings& settings) {
     return contradiction(fmt::format("reduce_scatter_input gradients with reduce_scatter {}: NCCL reads one buffer",
                                      name(settings.reduce_scatter)),
                          "take --reduce-scatter low-contention");
-  if (settings.gpus % settings.shard_ranks() != 0 || settings.shard_ranks() > kMaxLowContentionRanks)
+  if (settings.gpus % (settings.shard_ranks() * settings.tensor_parallel) != 0 ||
+      settings.shard_ranks() > kMaxLowContentionRanks)
     return contradiction(fmt::format("{} over {} shard ranks", key, settings.shard_ranks()),
                          fmt::format("it serves shard groups within a node, of up to {} ranks: replicate over the "
                                      "nodes (--replicate)",
@@ -205,6 +206,11 @@ std::vector<std::string> warnings(const Settings& settings) {
                          : "separate_reduce_scatter_group is a call of PyTorch 2.13; from 2.9 on "
                            "set_custom_reduce_scatter with a process group of its own does it. The second NCCL "
                            "communicator's buffers are not in the plan");
+  if (settings.shard_ranks() == 1 && (settings.all_gather_layout != AllGatherLayout::rank_major ||
+                                      settings.reduce_scatter_input != ReduceScatterInput::chunk_cat))
+    out.emplace_back(
+        "one shard rank gathers and reduces nothing: all_gather_layout and reduce_scatter_input change "
+        "nothing");
   if (settings.cuda_graph && settings.alloc_conf.find("expandable_segments:True") != std::string::npos)
     out.emplace_back("expandable segments and NCCL in a CUDA graph need NCCL_GRAPH_REGISTER=0 (pytorch#158029)");
   if (settings.pytorch != kCheckedPyTorch)

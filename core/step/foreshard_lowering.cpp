@@ -1,6 +1,7 @@
 #include "core/step/foreshard_lowering.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/step/flat_view.hpp"
 #include "core/step/graph_schedule.hpp"
@@ -143,8 +144,9 @@ void ForeshardLowering::issue(const FsdpOp& op, StreamRole stream) {
   if (const auto* step = std::get_if<StepOptimizer>(&op)) {
     std::vector<ShardedGradient> gradients;
     add_sharded_gradients(step->group, gradients);
-    const bool hidden = context_.settings.optimizer_overlap == OptimizerOverlap::backward;  // from optimizer_begin
-    if (hidden && context_.request.observer != nullptr) context_.request.observer->gradients(step_, gradients);
+    // At optimizer_begin these gradients are freed.
+    const bool last_time = context_.settings.optimizer_overlap == OptimizerOverlap::backward;
+    if (last_time && context_.request.observer != nullptr) context_.request.observer->gradients(step_, gradients);
     spend_optimizer(gradients.size());
     step_optimizer(optimizer_part(step->group), std::move(gradients));
     return;
@@ -222,7 +224,8 @@ std::size_t ForeshardLowering::step_optimizer(OptimizerPart& part, std::vector<S
   const std::size_t launches = part.launches.begin(step_ + 1, std::move(gradients));
   std::size_t issued = 0;
   part.blocks.step(
-      step_ == 0, [&](const OptimizerEvent& event, BlockHandle block) { set_optimizer_memory(part, event, block); },
+      !std::exchange(part.stepped, true),
+      [&](const OptimizerEvent& event, BlockHandle block) { set_optimizer_memory(part, event, block); },
       [&](const OptimizerEvent& event) { launch_optimizer(part, issued, part.launches.until(event.parameter)); });
   launch_optimizer(part, issued, launches);
   return launches;

@@ -49,6 +49,7 @@ class ForeshardLowering final : public StepLowering {
     OptimizerBlocks blocks;
     ForeshardOptimizer launches;
     StreamId on = kComputeStream;
+    bool stepped = false;  ///< its states are made
   };
   [[nodiscard]] OptimizerPart& optimizer_part(std::optional<ParamGroupId> group);
   /// How many launches the step of these has.

@@ -414,10 +414,13 @@ Result<StepOutcome> run_steps(const Workload& workload, const Settings& wanted, 
   if (workload.steps.empty()) return fail(ErrorKind::input, "the workload has no step");
   if (settings.cuda_graph && !device.can_launch_graphs())
     return fail(ErrorKind::usage, "this device launches no CUDA graphs", "cuda_graph", "take --cuda-graph none");
-  if (const char* own = of_own_program(settings);
-      own != nullptr && !issues_own_program(workload, settings, request.lowering))
-    return fail(ErrorKind::usage, fmt::format("{} is a choice of foreshard's own program", own), own,
-                "plan a model with --lowering foreshard: what PyTorch would do is not planned");
+  if (const std::vector<std::string> own = of_own_program(settings);
+      !own.empty() && !issues_own_program(workload, settings, request.lowering))
+    return fail(ErrorKind::usage, fmt::format("{} is a choice of foreshard's own program", own.front()), own.front(),
+                request.lowering == Lowering::foreshard
+                    ? "this source does not say what each of its kernels computes, so PyTorch's program stands in: "
+                      "plan a model"
+                    : "plan a model with --lowering foreshard: what PyTorch would do is not planned");
   StepRunner runner(workload, settings, *plans, *config, request, device, memory, run);
   return runner.run();
 }

@@ -222,7 +222,7 @@ __device__ void answer(const ReduceItem& item, std::uint32_t k) {
     if (p != item.rank) store_system(item.answer[p] + number % item.slots, number + 1);
 }
 
-/// One thread of each CTA, when all of the CTA has read chunk k. A direct item's only chunk ends with the item.
+/// One thread of each CTA, when all of the CTA has read chunk k. A direct item's chunks end with the item.
 __device__ void finish_chunk(const ReduceItem& item, const ReduceLinks& links, std::uint32_t k) {
   if (item.direct == 0 && last_cta(links.counters + (item.first_chunk + k) % item.slots)) answer(item, k);
 }
@@ -473,7 +473,7 @@ class Adder {
         return;
       }
       __syncwarp();
-      if (lane_ != 0) continue;
+      if (lane_ != 0 || item_.direct != 0) continue;  // a direct item's chunks end with it
       __threadfence_block();
       std::uint32_t* const count = &shared_.read[(item_.first_chunk + passed_) % item_.slots];
       if (atomicAdd(count, 1U) != kWarps - 1) continue;

@@ -21,7 +21,7 @@
 namespace foreshard::gpu {
 
 /// One reduce-scatter on one rank, as the kernel sees it. Direct: the peers' slices are read where they lie, as one
-/// chunk. Staged: they come into slots here, chunk by chunk.
+/// chunk, or one for each tensor. Staged: they come into slots here, chunk by chunk.
 struct ReduceItem {
   const void* source[kMaxPeers] = {};       ///< by rank: its slice where it lies, or its first slot here
   std::uint32_t* ready[kMaxPeers] = {};     ///< by writer: this rank's flags, [slot]: the chunk may be read

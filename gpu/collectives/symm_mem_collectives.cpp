@@ -150,10 +150,12 @@ Result<void> SymmMemCollectives::all_gather(const void* input, void* output, Byt
 }
 
 Result<void> SymmMemCollectives::all_gather(std::span<const ShardedTensor> tensors, cudaStream_t stream) {
+  FORESHARD_CHECK(!tensors.empty(), "an all-gather of no tensor");
   GatherShape shape{ranks(), rank_, {}, true, 0};
   const Address first = tensors.front().address;
   Bytes bytes = 0;
   for (const ShardedTensor& tensor : tensors) {
+    FORESHARD_CHECK(tensor.address >= first, "the first tensor lies lowest");
     shape.pieces.push_back({tensor.address - first, tensor.part});
     bytes = std::max(bytes, tensor.address - first + tensor.part * ranks());
   }

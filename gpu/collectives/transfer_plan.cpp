@@ -64,6 +64,7 @@ void meet(std::vector<TransferOp>& ops, const GatherShape& s, std::uint32_t slot
 
 TransferPlan plan_gather(const GatherShape& s) {
   TransferPlan plan;
+  FORESHARD_CHECK(s.in_place || s.pieces.size() <= 1, "several pieces are gathered in place");
   meet(plan.before, s, 0);
   for (std::uint32_t i = 0; i < s.ranks; ++i) {
     const std::uint32_t to = peer_of(s.ranks, s.rank, i);  // itself last

@@ -37,7 +37,7 @@ struct CollectiveRequest {
   /// What the group's messages reach of what they would if no other group had a node, whatever their pattern: at most
   /// 1; 0: what all the groups of its mesh dimension leave it.
   double network_rate = 0;
-  std::uint32_t tensors = 1;  ///< CollectiveWork::tensors: each is a copy, or a walk, of its own
+  std::uint32_t tensors = 1;  ///< CollectiveWork::tensors: of an all-gather each is copies of its own
   auto operator<=>(const CollectiveRequest&) const = default;
 };
 

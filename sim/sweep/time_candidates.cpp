@@ -88,13 +88,19 @@ void TimeList::transports() {
       {Transport::low_contention, "all-gathers as copy-engine pulls from symmetric memory"},
       {Transport::nccl, "all-gathers by NCCL's ordinary kernels"}};
   for (const auto& [transport, reason] : gathers)
-    add(ChangeKind::all_gather, reason, [to = transport](Settings& s) { s.all_gather = to; });
+    add(ChangeKind::all_gather, reason, [to = transport](Settings& s) {
+      s.all_gather = to;
+      s.all_gather_layout = AllGatherLayout::rank_major;
+    });
   const std::pair<Transport, const char*> scatters[] = {
       {Transport::symmetric, "reduce-scatters by NCCL's kernels for symmetric memory"},
       {Transport::low_contention, "reduce-scatters as copy-engine pulls that one kernel sums"},
       {Transport::nccl, "reduce-scatters by NCCL's ordinary kernels"}};
   for (const auto& [transport, reason] : scatters)
-    add(ChangeKind::reduce_scatter, reason, [to = transport](Settings& s) { s.reduce_scatter = to; });
+    add(ChangeKind::reduce_scatter, reason, [to = transport](Settings& s) {
+      s.reduce_scatter = to;
+      s.reduce_scatter_input = ReduceScatterInput::chunk_cat;
+    });
   if (base_.shard_ranks() > 1)
     add(ChangeKind::reduce_scatter_group,
         "reduce-scatters have a communicator of their own: they run beside all-gathers instead of behind them",

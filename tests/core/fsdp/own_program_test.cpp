@@ -1,4 +1,6 @@
 // What foreshard's own program leaves out of FSDP2's schedule, and where it puts the optimizer: line by line.
+#include <algorithm>
+
 #include "tests/core/fsdp/fsdp_fixture.hpp"
 
 namespace foreshard::test {
@@ -273,6 +275,62 @@ TEST_CASE("optimizer beside forward") {
                                   "wait cur 36",
                                   "record cur -> 37",
                                   "record cur -> 38"});
+}
+
+/// The stream that the line right before the first free of a unit's sharded gradients waits on.
+std::string waits_before_free(const Lines& lines, const std::string& free) {
+  for (std::size_t i = 1; i < lines.size(); ++i)
+    if (lines[i].rfind(free, 0) == 0) return lines[i - 1].substr(0, lines[i - 1].rfind(' '));
+  return "nothing is freed";
+}
+
+// What reuses a block is its own stream: with HSDP the reduce-scatter's where nothing is cast back, else the
+// all-reduce's, on which the cast ran.
+TEST_CASE("gradients that the optimizer has read come back on the stream that they are of") {
+  for (const OptimizerOverlap overlap : {OptimizerOverlap::backward, OptimizerOverlap::forward})
+    for (const bool casts : {false, true}) {
+      Settings s = four_gpus();
+      s.replicate = 2;
+      s.optimizer_overlap = overlap;
+      if (casts) s.reduce_dtype = DType::bfloat16;
+      Bench bench(s, 4);
+      bench.forward();
+      bench.backward();
+      bench.fsdp.step_optimizers();
+      bench.zero_grad();
+      CHECK(waits_before_free(bench.take_all(), casts ? "f out" : "f RO") == (casts ? "wait AR" : "wait RS"));
+    }
+}
+
+// Its block goes back to the copy-in stream, which no longer waits for the compute stream as the next forward begins.
+TEST_CASE("an all-gather that nobody used is over before its block comes back") {
+  for (const bool contiguous : {false, true}) {
+    Settings s = contiguous ? without_copies() : four_gpus();
+    s.optimizer_overlap = OptimizerOverlap::forward;
+    s.prefetch_lists.backward["layers.0"] = {"layers.1"};  // which is through by then
+    Bench bench(s, 2);
+    bench.forward();
+    bench.backward();
+    const Lines lines = bench.take_all();
+    const std::string block = contiguous ? "f PC 2" : "f AG 2";
+    const auto last = std::find(lines.rbegin(), lines.rend(), block);
+    REQUIRE(last != lines.rend());
+    CHECK((last + 1)->rfind("wait CI", 0) == 0);
+  }
+}
+
+TEST_CASE("units of two groups: the blocks of the unit that was resharded last stay") {
+  Settings s = without_copies();
+  s.pytorch = "2.12";
+  std::vector<Unit> units = small_units(3);
+  for (std::size_t i = 1; i < units.size(); ++i) units[i].groups = {1, 1};
+  Bench bench(s, units);
+  bench.forward();
+  const Lines lines = bench.take();
+  const auto freed = std::find_if(lines.begin(), lines.end(), [](const std::string& l) { return l[0] == 'f'; });
+  REQUIRE(freed != lines.end());
+  CHECK(*freed == "f PC 1");
+  CHECK(freed[-1] == "a PC 2[pg=1] 32 CI symmetric");
 }
 
 }  // namespace

@@ -272,7 +272,7 @@ TEST_CASE("foreshard's own program leaves copies out where its collectives serve
   s.all_gather_layout = AllGatherLayout::parameter_contiguous;
   s.reduce_scatter_input = ReduceScatterInput::gradients;
   CHECK(check(s));
-  CHECK(std::string(of_own_program(s)) == "all_gather_layout");
+  CHECK(of_own_program(s) == std::vector<std::string>{"all_gather_layout", "reduce_scatter_input"});
   const auto refused = [&](auto change) {
     Settings other = s;
     change(other);
@@ -282,6 +282,7 @@ TEST_CASE("foreshard's own program leaves copies out where its collectives serve
   CHECK(refused([](Settings& o) { o.reduce_scatter = Transport::nccl; }));
   CHECK(refused([](Settings& o) { o.nodes = 2; }));
   CHECK(refused([](Settings& o) { o.gpus = 16; }));
+  CHECK(refused([](Settings& o) { o.nodes = o.tensor_parallel = 2; }));  // a shard group of every other rank
   CHECK(refused([](Settings& o) { o.accumulate = 2; }));
   CHECK(refused([](Settings& o) { o.offload = true; }));
   CHECK(refused([](Settings& o) { o.cuda_graph = CudaGraph{}; }));
