@@ -9,18 +9,23 @@
 
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
+#include "cli/options/part_options.hpp"
 #include "cli/options/planning.hpp"
 #include "cli/reports/counted.hpp"
+#include "cli/reports/fingerprint.hpp"
 #include "cli/reports/forecast_report.hpp"
 #include "cli/reports/no_remedies.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/adapt/adapt.hpp"
+#include "core/base/digest.hpp"
 #include "core/base/units.hpp"
+#include "sim/forecast/forecast_part.hpp"
 #include "sim/forecast/forecast_remedies.hpp"
 #include "sim/parallel/for_each.hpp"
 #include "sim/predict/memory_doubts.hpp"
 #include "sim/predict/process_memory_options.hpp"
 #include "traces/files/text_file.hpp"
+#include "traces/workload_file/workload_file.hpp"
 #include "viz/svg/memory_over_steps.hpp"
 
 namespace foreshard::cli {
@@ -29,13 +34,13 @@ namespace {
 constexpr std::uint32_t kSteps = 10'000;
 constexpr std::uint32_t kSeeds = 4;  // of drawn lengths
 constexpr unsigned kMaxSteps = 10'000'000;
-constexpr unsigned kMaxSeeds = 1'000'000;
 constexpr std::size_t kMaxKept = 20'000'000;  // steps of all seeds; each takes 40 bytes
 constexpr std::size_t kMaxLengths = 16'384;   // different ones: of an 8B model a gigabyte, and minutes
 
 struct ForecastOptions {
   SourceOptions source;
   SettingOptions setting_options;
+  PartsOptions parts;
   std::string lengths;
   std::uint32_t steps = kSteps;
   std::optional<std::uint64_t> seed;
@@ -79,6 +84,20 @@ Result<void> check_options(const ForecastOptions& options, const sim::Lengths& l
     return fail(ErrorKind::usage, "the picture is written as .svg", options.picture, "name the output x.svg");
   for (const std::string& path : {options.csv, options.picture})
     if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
+  return {};
+}
+
+/// Only drawn lengths are several training runs, which can be split.
+Result<void> split_seeds(const ForecastOptions& options, const std::optional<sim::Part>& part,
+                         const sim::Lengths& lengths) {
+  if (!part && !options.parts.joins()) return {};
+  if (!lengths.drawn())
+    return fail(ErrorKind::usage, "a list of lengths is one training run, which is not split",
+                part ? "--part" : "--parts", "give a histogram and --seeds, or leave it out");
+  if (part && (!options.csv.empty() || !options.picture.empty()))
+    return fail(ErrorKind::usage, "a part of a forecast has no table and no picture", "--part",
+                "give --csv and -o where all parts are read, without --part");
+  if (part) FORESHARD_TRY(may_write_part(options.parts.folder, *part, options.force));
   return {};
 }
 
@@ -144,6 +163,72 @@ std::vector<std::uint64_t> seeds_of(const ForecastOptions& options, const sim::L
   const std::uint32_t count = lengths.drawn() ? options.seeds.value_or(kSeeds) : 1;
   for (std::uint32_t i = 0; i < count; ++i) seeds.push_back(options.seed.value_or(1) + i);
   return seeds;
+}
+
+/// Of all seeds together.
+Result<std::string> fingerprint_of(const ForecastOptions& options, const Planned& planned,
+                                   const sim::ForecastRequest& request) {
+  const auto machine = machine_digest(planned.machine_name);
+  FORESHARD_TRY(machine);
+  std::string question =
+      fmt::format("forecast\nlengths {} pad {}\n{} steps, {} seeds from {} on\nbetween {}\n", options.lengths,
+                  options.pad, request.steps, request.seeds.size(), request.seeds.front(), options.between);
+  if (planned.memory_limit) question += fmt::format("memory limit {}\n", *planned.memory_limit);
+  if (options.empty_cache > 0) question += fmt::format("empty cache {}\n", options.empty_cache);
+  return fingerprint({digest_of(traces::to_json(*planned.workload)), planned.settings, *machine, question});
+}
+
+/// Runs the seeds, of the request's part alone, or takes those that are known.
+Result<std::vector<sim::SeedForecast>> run_seeds(const ForecastOptions& options, const std::string& fingerprint,
+                                                 sim::ProgramSource& programs, sim::ForecastRequest& request,
+                                                 Console& console) {
+  if (options.parts.joins()) {
+    auto known = join_parts<sim::SeedForecast>(options.parts.folder, fingerprint, request.seeds.size(),
+                                               sim::parse_forecast_part);
+    FORESHARD_TRY(known);
+    request.known = std::move(*known);
+  }
+  Progress lengths_made(console, "lengths");
+  Progress progress(console, "steps");
+  request.on_made = [&](std::size_t done, std::size_t all) { lengths_made.at(done, all); };
+  request.on_progress = [&](std::size_t done, std::size_t all) { progress.at(done, all); };
+  auto seeds = sim::run_forecast(programs, request);
+  request.known.clear();
+  request.on_made = {};
+  request.on_progress = {};
+  return seeds;
+}
+
+/// Writes a part, and says where the answer is to be had.
+Result<int> keep_part(const ForecastOptions& options, const sim::Part& part, const std::string& fingerprint,
+                      const std::vector<sim::SeedForecast>& seeds, Console& console) {
+  FORESHARD_TRY(
+      write_part(options.parts.folder, part, sim::forecast_part_text(part, fingerprint, seeds), options.force));
+  if (options.json)
+    print_json(console.out, part_json("forecast", options.parts, part, seeds.size(), fingerprint));
+  else
+    console.out << part_words(options.parts, part, seeds.size(), "seeds") << '\n';
+  return static_cast<int>(kDone);
+}
+
+/// What was asked for, before anything is run.
+ForecastReport question(const ForecastOptions& options, const Planned& planned, const sim::Lengths& lengths,
+                        std::size_t distinct) {
+  ForecastReport report;
+  report.source = options.source.source.text;
+  report.name = planned.source.name;
+  report.machine = planned.machine.name;
+  report.lengths_text = options.lengths;
+  report.lengths = lengths;
+  report.steps = options.steps;
+  report.distinct_lengths = distinct;
+  report.pad = options.pad;
+  report.empty_cache = options.empty_cache;
+  if (!planned.source.model) report.between = options.between;
+  report.alloc_conf = planned.settings.alloc_conf;
+  report.limit = planned.memory_limit;
+  report.capacity = sim::memory_options(planned.machine, planned.memory_limit).capacity;
+  return report;
 }
 
 /// Whether the length that found no memory would do so alone.
@@ -238,6 +323,9 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
   auto lengths = read_lengths(options.lengths);
   FORESHARD_TRY(lengths);
   FORESHARD_TRY(check_options(options, *lengths));
+  const auto part = options.parts.wanted();
+  FORESHARD_TRY(part);
+  FORESHARD_TRY(split_seeds(options, *part, *lengths));
   const sim::Lengths padded = lengths->padded(options.pad);
   const std::vector<std::uint64_t> seeds_wanted = seeds_of(options, padded);
   const auto distinct = check_size(padded, options.steps, seeds_wanted);
@@ -254,31 +342,16 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
   const auto process = process_of(options, *planned, adapted->workload);
   FORESHARD_TRY(process);
 
-  ForecastReport report;
-  report.source = options.source.source.text;
-  report.name = planned->source.name;
-  report.machine = planned->machine.name;
-  report.lengths_text = options.lengths;
-  report.lengths = padded;
-  report.steps = options.steps;
-  report.distinct_lengths = *distinct;
-  report.pad = options.pad;
-  report.empty_cache = options.empty_cache;
-  if (!planned->source.model) report.between = options.between;
-  report.alloc_conf = planned->settings.alloc_conf;
-  report.limit = planned->memory_limit;
-  report.capacity = sim::memory_options(planned->machine, planned->memory_limit).capacity;
-  sim::ForecastRequest request{report.lengths, options.steps, seeds_wanted, *process};
+  ForecastReport report = question(options, *planned, padded, *distinct);
+  sim::ForecastRequest request{padded, options.steps, seeds_wanted, *process};
   request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
-  {
-    Progress lengths_made(console, "lengths");
-    Progress progress(console, "steps");
-    request.on_made = [&](std::size_t done, std::size_t all) { lengths_made.at(done, all); };
-    request.on_progress = [&](std::size_t done, std::size_t all) { progress.at(done, all); };
-    auto seeds = sim::run_forecast(**programs, request);
-    FORESHARD_TRY(seeds);
-    report.seeds = std::move(*seeds);
-  }
+  if (*part) request.part = **part;
+  const auto known = fingerprint_of(options, *planned, request);
+  FORESHARD_TRY(known);
+  auto seeds = run_seeds(options, *known, **programs, request, console);
+  FORESHARD_TRY(seeds);
+  if (*part) return keep_part(options, **part, *known, *seeds, console);
+  report.seeds = std::move(*seeds);
   judge(*planned, process->options.config, **programs, report);
   FORESHARD_TRY(add_alone(request, **programs, report));
   FORESHARD_TRY(add_remedies(options, *planned, adapted->workload, request, **programs, console, report));
@@ -309,7 +382,7 @@ Action add_forecast(OptionSet& set) {
   set.add_option("--seed", options->seed, "first seed of drawn lengths; default 1").type_name("N");
   set.add_option("--seeds", options->seeds, "how many seeds, one training run each; default 4")
       .type_name("K")
-      .range(1U, kMaxSeeds);
+      .range(1U, static_cast<unsigned>(sim::kMaxSeeds));
   set.add_option("--pad", options->pad, "pad each length to a multiple; default 1").type_name("N").range(1U, 65536U);
   set.add_option("--empty-cache", options->empty_cache, "torch.cuda.empty_cache() behind every N steps; default never")
       .type_name("N");
@@ -332,6 +405,7 @@ Action add_forecast(OptionSet& set) {
   set.add_flag(kNoRemedies, options->no_remedies, "only forecast, simulate no remedies");
   set.add_flag("--force", options->force, "write over existing files");
   set.add_flag("--json", options->json, "as JSON");
+  options->parts.add_to(set, "seeds");
   options->setting_options.add_to(set, "seq");
   return [options](Console& console) { return forecast(*options, console); };
 }

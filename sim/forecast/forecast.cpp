@@ -112,6 +112,20 @@ class SeedRun {
   Bytes reserved_ = 0;  // the largest peak so far
 };
 
+/// Places in the request's list.
+std::vector<std::size_t> seeds_of_part(const ForecastRequest& request) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = request.part.number; i < request.seeds.size(); i += request.part.of) out.push_back(i);
+  return out;
+}
+
+/// What is known, each with the seed of its place.
+std::vector<SeedForecast> known_seeds(const ForecastRequest& request) {
+  std::vector<SeedForecast> out = request.known;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i].seed = request.seeds[i];
+  return out;
+}
+
 }  // namespace
 
 Bytes SeedForecast::peak_reserved() const {
@@ -145,22 +159,27 @@ std::optional<std::size_t> SeedForecast::last_growth() const {
 }
 
 Result<std::vector<SeedForecast>> run_forecast(ProgramSource& programs, const ForecastRequest& request) {
+  const std::vector<std::size_t> seeds = seeds_of_part(request);
   std::set<std::uint32_t> lengths;
-  for (const std::uint64_t seed : request.seeds) {
-    const auto distinct = request.lengths.distinct(seed, request.steps);
+  for (const std::size_t i : seeds) {
+    const auto distinct = request.lengths.distinct(request.seeds[i], request.steps);
     lengths.insert(distinct.begin(), distinct.end());
   }
   FORESHARD_TRY(programs.prepare({lengths.begin(), lengths.end()}, request.threads, request.on_made));
+  if (!request.known.empty()) return known_seeds(request);
   std::vector<SeedForecast> out(request.seeds.size());
-  const std::size_t all = request.seeds.size() * request.steps;
+  const std::size_t all = seeds.size() * request.steps;
   std::atomic<std::size_t> done = 0;
   const std::function<void(std::size_t)> tell = [&](std::size_t) {
     if (request.on_progress) request.on_progress(std::min(done.load(), all), all);
   };
-  const bool alone = request.threads <= 1 || request.seeds.size() == 1;  // for_each() runs it on this thread
+  const bool alone = request.threads <= 1 || seeds.size() == 1;  // for_each() runs it on this thread
   for_each(
-      request.seeds.size(), request.threads,
-      [&](std::size_t i) { out[i] = SeedRun(programs, request, request.seeds[i]).run(done, alone ? &tell : nullptr); },
+      seeds.size(), request.threads,
+      [&](std::size_t n) {
+        const std::size_t i = seeds[n];
+        out[i] = SeedRun(programs, request, request.seeds[i]).run(done, alone ? &tell : nullptr);
+      },
       tell);
   return out;
 }

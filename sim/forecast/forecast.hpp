@@ -13,14 +13,19 @@
 #include "sim/forecast/allocator_process.hpp"
 #include "sim/forecast/length_programs.hpp"
 #include "sim/forecast/lengths.hpp"
+#include "sim/parallel/part.hpp"
 
 namespace foreshard::sim {
+
+inline constexpr std::size_t kMaxSeeds = 1'000'000;
 
 /// The process that steps run in.
 struct ForecastProcess {
   ProcessOptions options;
   std::uint32_t empty_cache_every = 0;  ///< torch.cuda.empty_cache() behind each so many steps; 0: never
 };
+
+struct SeedForecast;
 
 struct ForecastRequest {
   Lengths lengths;
@@ -30,6 +35,9 @@ struct ForecastRequest {
   unsigned threads = 1;
   std::function<void(std::size_t done, std::size_t all)> on_progress = {};  ///< steps of all seeds
   std::function<void(std::size_t done, std::size_t all)> on_made = {};      ///< lengths' programs, before
+  Part part = {};  ///< of the seeds; of the others nothing is run, and what comes back is empty
+  /// By seed: what is known of it, which is not run again; empty: nothing is known.
+  std::vector<SeedForecast> known = {};
 };
 
 /// A step in which the allocator gave segments back before a request could be served.
@@ -92,7 +100,8 @@ struct SeedForecast {
   [[nodiscard]] std::optional<std::size_t> last_growth() const;
 };
 
-/// Prepares the programs that are missing, then runs each seed's process. Fails where a length has no program.
+/// Prepares the programs that the part's seeds lack, those that are known too, then runs each seed's process. Fails
+/// where a length has no program.
 [[nodiscard]] Result<std::vector<SeedForecast>> run_forecast(ProgramSource& programs, const ForecastRequest& request);
 
 }  // namespace foreshard::sim

@@ -1,6 +1,6 @@
 // Work that is split over tasks which do not know of one another: each has every `of`-th of so many pieces.
 //
-// Who: sim/sweep for points, sim/ranks for trials. Plain data.
+// Who: sim/sweep for points, sim/ranks for trials, sim/forecast for seeds. Plain data.
 #pragma once
 
 #include <cstddef>

@@ -36,6 +36,12 @@ void PieceMembers::read(const char* key, std::uint32_t& out) {
   if (wide > UINT32_MAX) return wrong(key);
   out = static_cast<std::uint32_t>(wide);
 }
+void PieceMembers::read(const char* key, std::int32_t& out) {
+  std::int64_t wide = 0;
+  read(key, wide);
+  if (wide < INT32_MIN || wide > INT32_MAX) return wrong(key);
+  out = static_cast<std::int32_t>(wide);
+}
 void PieceMembers::read(const char* key, std::uint64_t& out) {
   value(key, &Json::is_number_unsigned, out);
 }
@@ -48,6 +54,25 @@ void PieceMembers::read(const char* key, std::vector<std::string>& out) {
   for (const Json& one : *list) {
     if (!one.is_string()) return wrong(key);
     out.push_back(one.get<std::string>());
+  }
+}
+void PieceMembers::read(const char* key, std::vector<std::uint64_t>& out) {
+  const auto list = json_.find(key);
+  if (list == json_.end() || !list->is_array()) return wrong(key);
+  for (const Json& one : *list) {
+    if (!one.is_number_unsigned()) return wrong(key);
+    out.push_back(one.get<std::uint64_t>());
+  }
+}
+void PieceMembers::each(const char* key, const std::function<void(PieceMembers&)>& take) {
+  const auto list = json_.find(key);
+  if (list == json_.end() || !list->is_array()) return wrong(key);
+  for (const Json& one : *list) {
+    PieceMembers members(one, where_ + " " + key);
+    take(members);
+    if (!members.error()) continue;
+    if (!error_) error_ = members.error();
+    return;
   }
 }
 void PieceMembers::wrong(std::string_view key) {

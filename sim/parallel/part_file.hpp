@@ -1,7 +1,7 @@
 // A part of split work as a file: what one task found of each of its pieces, and what of.
 //
-// Who: sim/sweep/sweep_part.hpp and sim/ranks/trials_part.hpp say what a piece is. Numbers are read as they were
-// written, to the last bit. Pure.
+// Who: sim/sweep/sweep_part.hpp, sim/ranks/trials_part.hpp and sim/forecast/forecast_part.hpp say what a piece is.
+// Numbers are read as they were written, to the last bit. Pure.
 #pragma once
 
 #include <functional>
@@ -39,8 +39,12 @@ class PieceMembers {
   void read(const char* key, double& out);
   void read(const char* key, std::uint32_t& out);
   void read(const char* key, std::uint64_t& out);
+  void read(const char* key, std::int32_t& out);
   void read(const char* key, std::int64_t& out);
   void read(const char* key, std::vector<std::string>& out);
+  void read(const char* key, std::vector<std::uint64_t>& out);
+  /// `take` hears of each object of a list.
+  void each(const char* key, const std::function<void(PieceMembers&)>& take);
   void wrong(std::string_view key);
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 

@@ -1,8 +1,9 @@
-// One part of a sweep, and of trials, as another task wrote it.
+// One part of a sweep, of trials, and of a forecast, as another task wrote it.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "sim/forecast/forecast_part.hpp"
 #include "sim/ranks/trials_part.hpp"
 #include "sim/sweep/sweep_part.hpp"
 
@@ -11,5 +12,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto part = foreshard::sim::parse_sweep_part(text, "part.json"))
     if (part->part.size(part->found.size()) > part->found.size()) __builtin_trap();
   static_cast<void>(foreshard::sim::parse_trials_part(text, "part.json"));
+  static_cast<void>(foreshard::sim::parse_forecast_part(text, "part.json"));
   return 0;
 }

@@ -289,7 +289,7 @@ put("part", "points", json.dumps({
     "part_of": "sweep points", "schema": 1, "part": 1, "parts": 2, "fingerprint": "xxh3:0123456789abcdef", "pieces": 4,
     "found": [{
         "piece": piece, "state": state, "reason": "", "has_time": True, "step_ms": 12.5, "host_ms": 3.25,
-        "exposed_communication_ms": 1.0, "host_bound": False, "uncertainty": 0.1, "difference": 0.02,
+        "exposed_communication_ms": 1.0, "exposed_all_to_all_ms": 0.0, "host_bound": False, "uncertainty": 0.1, "difference": 0.02,
         "tokens_per_s_per_gpu": 100.0, "peak_requested_bytes": 1000, "peak_allocated_bytes": 1024,
         "peak_active_bytes": 1024, "peak_reserved_bytes": 2097152, "least_reserved_bytes": 2097152,
         "most_reserved_bytes": 2097152, "may_run_out_of_memory": False, "num_alloc_retries": 0,
@@ -299,3 +299,19 @@ put("part", "trials", json.dumps({
     "part_of": "trials", "schema": 1, "part": 0, "parts": 2, "fingerprint": "xxh3:0123456789abcdef", "pieces": 3,
     "found": [{"piece": piece, "step_ns": 5_000_000, "waiting_ns": 100, "last": 2**32 - 1, "awaited_ns": 0}
               for piece in (0, 2)]}))
+uses = {"reserved": [2097152, 4194304], "peak_reserved": [2097152, 4194304], "peak_allocated": [1024, 4096],
+        "retries": [0, 1], "released": [0, 2]}
+put("part", "seeds", json.dumps({
+    "part_of": "seeds", "schema": 1, "part": 1, "parts": 2, "fingerprint": "xxh3:0123456789abcdef", "pieces": 3,
+    "found": [{
+        "piece": 1, "steps": [uses],
+        "growth": [{"step": 0, "length": 512, "segments": 1, "bytes": 2097152, "reserved": 2097152,
+                    "request": "layers.0: aten::mm", "largest_request": 1000, "largest_segment": 2097152}],
+        "retries": [{"step": 1, "length": 1024, "retries": 1, "released": 2, "made": 1, "request": "head: aten::mm",
+                     "bytes": 4096, "served": True}],
+        "out_of_memory": [{"step": 2, "length": 2048, "before_first": False, "request": "head: aten::mm",
+                           "requested": 8192, "tried": 2097152, "allowed": 4194304, "device_free": 0,
+                           "allocated": 4096, "reserved": 4194304, "private_free": 0,
+                           "use": [{key: values[:1] for key, values in uses.items()}]}],
+        "driver_allocations": 3, "driver_frees": 2, "steps_giving_back": 1, "behind_recorded_first": False,
+        "follows_recording": True}]}))
