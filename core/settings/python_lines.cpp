@@ -31,6 +31,17 @@ std::string reshard_value(const Reshard& reshard) {
   return reshard.kind == Reshard::Kind::always ? "True" : "False";
 }
 
+/// The statement takes something out of the module `torch`, beyond what a "from torch… import" brings.
+bool uses_torch(std::string_view line) {
+  const std::size_t first = line.find_first_not_of(' ');
+  if (first == std::string_view::npos) return false;
+  const std::string_view statement = line.substr(first);
+  if (statement.starts_with("#") || statement.starts_with("from ") || statement.starts_with("import ")) return false;
+  const std::size_t at = statement.find("torch.");
+  return at != std::string_view::npos &&
+         (at == 0 || std::string_view(" ([=").find(statement[at - 1]) != std::string_view::npos);
+}
+
 class Writer {
  public:
   Writer(const Settings& settings, const ModuleNames& modules) : s_(settings), modules_(modules) {}
@@ -47,6 +58,7 @@ class Writer {
     reduce_scatter_group();
     optimizer();
     step();
+    import_torch();
     if (!s_.alloc_conf.empty()) code_.environment.push_back("PYTORCH_ALLOC_CONF=" + s_.alloc_conf);
     if (s_.cuda_graph && s_.alloc_conf.find("expandable_segments:True") != std::string::npos)
       code_.environment.emplace_back("NCCL_GRAPH_REGISTER=0");  // pytorch#158029
@@ -77,12 +89,19 @@ class Writer {
     if (on_modules()) names = "FSDPModule, " + names;
     if (s_.offload) names = "CPUOffloadPolicy, " + names;
     if (s_.all_gather == Transport::copy_engine) line("import os");
+    behind_import_os_ = code_.lines.size();
     line("from torch.distributed.device_mesh import init_device_mesh");
     line("from torch.distributed.fsdp import {}", names);
     if (s_.checkpoint != Checkpoint::none)
       line("from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper");
     if (s_.checkpoint == Checkpoint::selective_op)
       line("from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts");
+  }
+
+  /// Where a line that was written needs it.
+  void import_torch() {
+    if (std::none_of(code_.lines.begin(), code_.lines.end(), uses_torch)) return;
+    code_.lines.insert(code_.lines.begin() + static_cast<std::ptrdiff_t>(behind_import_os_), "import torch");
   }
 
   /// The zero-CTA policy is the communicator's: it is given when the process group is made.
@@ -415,7 +434,8 @@ class Writer {
   const Settings& s_;
   const ModuleNames& modules_;
   std::string arguments_;
-  bool differing_ = false;  // some units' reshard_after_forward is their own
+  std::size_t behind_import_os_ = 0;  // line
+  bool differing_ = false;            // some units' reshard_after_forward is their own
   PythonLines code_;
 };
 

@@ -223,8 +223,10 @@ void add_what_they_need(const std::vector<std::string>& lines, std::vector<bool>
 }  // namespace
 
 std::string pytorch_text(const Settings& from, const Settings& to, const ModuleNames& modules) {
-  const PythonLines before = python_lines(from, modules);
-  const PythonLines after = python_lines(to, modules);
+  PythonLines before = python_lines(from, modules);
+  PythonLines after = python_lines(to, modules);
+  for (PythonLines* code : {&before, &after})
+    std::erase(code->lines, "import torch");  // the program that changes has it
   std::string text;
   const auto add = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
   const auto lacks = [](const std::vector<std::string>& lines, const std::string& line) {

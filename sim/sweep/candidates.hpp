@@ -33,7 +33,8 @@ struct Candidate {
 /// The options of plan that turn `from` into `to`, in table order, separated by blanks.
 [[nodiscard]] std::string setting_text(const Settings& from, const Settings& to);
 
-/// The lines of python_lines() that `to` has and `from` has not; those that it lacks as "leave out: …".
+/// The lines of python_lines() that `to` has and `from` has not, for a program that runs; those that it lacks as "leave
+/// out: …".
 [[nodiscard]] std::string pytorch_text(const Settings& from, const Settings& to, const ModuleNames& modules = {});
 
 }  // namespace foreshard::sim

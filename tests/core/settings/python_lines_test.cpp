@@ -32,6 +32,15 @@ TEST_CASE("default settings are plain fully_shard calls") {
         "fully_shard(model, mesh=mesh, reshard_after_forward=True)\n");
 }
 
+TEST_CASE("torch is imported where a line uses it, behind os") {
+  CHECK(has(code({{"param_dtype", "bfloat16"}}),
+            "import torch\nfrom torch.distributed.device_mesh import init_device_mesh"));
+  CHECK(has(code({{"optimizer", "sgd"}}), "import torch"));
+  CHECK(has(code({{"all_gather", "symmetric"}, {"pytorch", "2.11"}}), "import torch"));  // in the printed class
+  CHECK(has(code({{"all_gather", "copy-engine"}}), "import os\nimport torch"));
+  CHECK_FALSE(has(code({{"checkpoint", "blocks"}, {"reduce_scatter", "low-contention"}}), "import torch"));
+}
+
 TEST_CASE("each setting has its call") {
   CHECK(has(code({{"forward_prefetch", "2"}}), "    block.set_modules_to_forward_prefetch(blocks[i + 1:i + 3])"));
   CHECK(has(code({{"backward_prefetch", "1"}}),
