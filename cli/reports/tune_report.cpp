@@ -352,6 +352,7 @@ Json tune_json(const TuneReport& report) {
     json["changes"].push_back({{"setting", one.setting},
                                {"ms", one.ms ? Json(*one.ms) : Json(nullptr)},
                                {"peak_reserved_bytes", one.ms ? Json(one.reserved) : Json(nullptr)}});
+  json["changes_not_tried"] = result.changes_not_tried;
   json["bound_ms"] = result.bound_ms > 0 && result.tried > 1 ? Json(result.bound_ms) : Json(nullptr);
   json["why_not_faster"] = result.waits.headline;
   json["uniform"] = optional_json(report, result.uniform);
