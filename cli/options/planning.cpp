@@ -46,10 +46,7 @@ Result<sim::Prediction> predict_planned(const Planned& planned, const std::strin
   if (!p) return p;
   if (!name.empty()) p->run.info.name = name;
   // What the source and the settings themselves make less certain.
-  const traces::Source& source = planned.source;
-  p->valid &= source.warnings.empty();
-  p->not_valid.insert(p->not_valid.begin(), source.warnings.begin(), source.warnings.end());
-  p->warnings.insert(p->warnings.begin(), source.warnings.begin(), source.warnings.end());
+  add_source_warnings(planned.source, *p);
   for (const std::string& warning : warnings(planned.settings)) p->warnings.push_back(warning);
   for (const std::string& doubt : planned.topology.doubts) p->warnings.push_back(doubt);
   p->run.info.valid = p->valid;

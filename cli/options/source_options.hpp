@@ -28,6 +28,14 @@ struct SourceOptions {
 /// What SOURCE is.
 [[nodiscard]] Result<traces::Source> read_source(const SourceOptions& options, const Console& console);
 
+/// What the source itself makes less certain, said of what was predicted of it: a Prediction or a SweepPoint.
+template <class Predicted>
+void add_source_warnings(const traces::Source& source, Predicted& of) {
+  of.valid &= source.warnings.empty();
+  of.not_valid.insert(of.not_valid.begin(), source.warnings.begin(), source.warnings.end());
+  of.warnings.insert(of.warnings.begin(), source.warnings.begin(), source.warnings.end());
+}
+
 /// Whether --machine names a profile file; else it is a built-in profile's name.
 [[nodiscard]] bool is_profile_file(std::string_view machine);
 /// The profile's JSON.

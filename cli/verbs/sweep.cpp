@@ -16,8 +16,7 @@
 #include "cli/options/source_options.hpp"
 #include "cli/options/unlike_options.hpp"
 #include "cli/reports/fingerprint.hpp"
-#include "cli/reports/prediction_report.hpp"
-#include "cli/reports/store_run.hpp"
+#include "cli/reports/store_point.hpp"
 #include "cli/reports/sweep_report.hpp"
 #include "cli/terminal/freed_memory.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -55,30 +54,6 @@ Result<void> check_outputs(const SweepOptions& options) {
   for (const std::string& path : {options.csv, options.output})
     if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
   return options.progress.empty() ? Result<void>() : may_append(options.progress, options.force);
-}
-
-/// The best point's run, as `plan -o` writes it.
-Result<void> store_best(const SweepOptions& options, const SweepResult& result, const sim::MachineProfile& machine,
-                        sim::WorkloadSource& workloads) {
-  const Settings& settings = result.points[*result.best].settings;
-  const auto workload = workloads.at(settings);
-  FORESHARD_TRY(workload);
-  sim::PredictRequest request{settings, result.memory_limit};
-  auto differences = options.unlike.read(machine.network);
-  FORESHARD_TRY(differences);
-  request.differences = std::move(*differences);
-  request.threads = sim::hardware_threads();
-  auto p = sim::predict(**workload, machine, request);
-  FORESHARD_TRY(p);
-  if (!options.name.empty()) p->run.info.name = options.name;
-  p->valid = result.points[*result.best].valid;
-  p->warnings = result.points[*result.best].warnings;
-  p->run.info.valid = p->valid;
-  p->run.info.warnings = p->warnings;
-  Json json = prediction_json(options.source.source.text, {}, **workload, *p);
-  json["fabric"] = result.fabric.empty() ? Json(nullptr) : Json(result.fabric);
-  json["topology"] = topology_json(result.topology);
-  return store_run(json, **workload, options.output, options.force, p->run);
 }
 
 /// Warnings of the best point, or of all points together where none is best.
@@ -239,9 +214,7 @@ Result<void> conclude(const traces::Source& source, const sim::MachineProfile& m
   name_files(result);
   for (sim::SweepPoint& point : result.points) {
     if (point.state == sim::SweepPoint::State::refused) continue;
-    point.valid &= source.warnings.empty();
-    point.not_valid.insert(point.not_valid.begin(), source.warnings.begin(), source.warnings.end());
-    point.warnings.insert(point.warnings.begin(), source.warnings.begin(), source.warnings.end());
+    add_source_warnings(source, point);
   }
   find_best(result);
   if (result.best) {
@@ -293,7 +266,13 @@ Result<void> write_outputs(const SweepOptions& options, const SweepResult& resul
     if (!written) errors.push_back(written.error());
   };
   if (!options.csv.empty()) keep(write_text(options.csv, sweep_csv(result), options.force));
-  if (!options.output.empty() && result.best) keep(store_best(options, result, machine, workloads));
+  if (!options.output.empty() && result.best) {
+    auto differences = options.unlike.read(machine.network);
+    if (!differences) return tl::unexpected(differences.error());
+    const PointOutput output{options.output,      options.name,  options.force,   result.source,
+                             result.memory_limit, result.fabric, result.topology, std::move(*differences)};
+    keep(store_point(result.points[*result.best], output, machine, workloads));
+  }
   keep(progress.result());
   for (std::size_t i = 0; i + 1 < errors.size(); ++i) console.error(errors[i].text());
   if (!errors.empty()) return tl::unexpected(errors.back());

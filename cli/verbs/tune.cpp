@@ -16,8 +16,7 @@
 #include "cli/options/source_options.hpp"
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/plan_command.hpp"
-#include "cli/reports/prediction_report.hpp"
-#include "cli/reports/store_run.hpp"
+#include "cli/reports/store_point.hpp"
 #include "cli/reports/tune_report.hpp"
 #include "cli/terminal/freed_memory.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -76,23 +75,6 @@ Result<void> check_outputs(const TuneOptions& options) {
   return {};
 }
 
-/// The best's run, as `plan -o` writes it.
-Result<void> store_best(const TuneOptions& options, const TuneReport& report, const sim::MachineProfile& machine,
-                        sim::WorkloadSource& workloads) {
-  const sim::SweepPoint& best = report.result.best->point;
-  const auto workload = workloads.at(best.settings);
-  FORESHARD_TRY(workload);
-  auto p = sim::predict(**workload, machine, {best.settings, report.request.memory_limit});
-  FORESHARD_TRY(p);
-  if (!options.name.empty()) p->run.info.name = options.name;
-  p->valid = p->run.info.valid = best.valid;
-  p->warnings = p->run.info.warnings = best.warnings;
-  Json json = prediction_json(options.source.source.text, {}, **workload, *p);
-  json["fabric"] = report.fabric.empty() ? Json(nullptr) : Json(report.fabric);
-  json["topology"] = topology_json(report.topology);
-  return store_run(json, **workload, options.output, options.force, p->run);
-}
-
 /// The best's prefetch lists as `--prefetch-lists` takes them; "{}" where it has none.
 std::string lists_of(const TuneReport& report) {
   for (const auto& [key, value] : setting_options(report.result.best->point.settings))
@@ -148,13 +130,8 @@ Result<TuneReport> ask(const TuneOptions& options, const traces::Source& source,
 }
 
 /// What the source itself makes less certain is said of every point.
-void add_source_warnings(const traces::Source& source, sim::TuneResult& result) {
-  const auto add = [&](sim::TunedPoint& tuned) {
-    sim::SweepPoint& point = tuned.point;
-    point.valid &= source.warnings.empty();
-    point.not_valid.insert(point.not_valid.begin(), source.warnings.begin(), source.warnings.end());
-    point.warnings.insert(point.warnings.begin(), source.warnings.begin(), source.warnings.end());
-  };
+void doubt_every_point(const traces::Source& source, sim::TuneResult& result) {
+  const auto add = [&](sim::TunedPoint& tuned) { add_source_warnings(source, tuned.point); };
   add(result.start);
   for (auto* one : {&result.best, &result.uniform, &result.greedy, &result.fastest_doubted, &result.fastest_retrying})
     if (*one) add(**one);
@@ -199,8 +176,10 @@ Result<void> write_outputs(const TuneOptions& options, const TuneReport& report,
                            sim::WorkloadSource& workloads) {
   if (!report.result.best) return {};
   if (!options.lists.empty()) FORESHARD_TRY(write_text(options.lists, lists_of(report), options.force));
-  if (!options.output.empty()) FORESHARD_TRY(store_best(options, report, machine, workloads));
-  return {};
+  if (options.output.empty()) return {};
+  const PointOutput output{options.output, options.name,   options.force, report.source, report.request.memory_limit,
+                           report.fabric,  report.topology};
+  return store_point(report.result.best->point, output, machine, workloads);
 }
 
 Result<int> tune(TuneOptions& options, Console& console) {
@@ -217,7 +196,7 @@ Result<int> tune(TuneOptions& options, Console& console) {
   report->topology = std::move(topology);
   for (const std::string& doubt : report->topology.doubts) console.warn(doubt);
   FORESHARD_TRY(search(options, *workloads, *machine, console, *report));
-  add_source_warnings(*source, report->result);
+  doubt_every_point(*source, report->result);
   if (report->result.end != sim::TuneEnd::time) {
     auto known = fingerprint_of_search(options, *source, *workloads, *report);
     FORESHARD_TRY(known);
