@@ -88,6 +88,8 @@ struct SeedForecast {
   bool behind_recorded_first = false;  ///< the recording's own first step ran before: ProgramSource::recorded_first()
   bool follows_recording = false;      ///< every segment lay where the recording had it
 
+  /// The step that it ran out of memory in; SIZE_MAX where it lives.
+  [[nodiscard]] std::size_t lives_until() const { return out_of_memory ? out_of_memory->step : SIZE_MAX; }
   [[nodiscard]] Bytes peak_reserved() const;
   [[nodiscard]] Bytes peak_allocated() const;
   [[nodiscard]] std::int64_t num_alloc_retries() const;

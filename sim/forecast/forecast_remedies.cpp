@@ -110,15 +110,13 @@ std::uint64_t tokens(const Lengths& lengths, std::uint64_t seed, std::size_t ste
 
 /// What is better comes first.
 auto rank_of(const SeedForecast& seed) {
-  const std::size_t lives = seed.out_of_memory ? seed.out_of_memory->step : SIZE_MAX;
-  return std::tuple(SIZE_MAX - lives, seed.steps_giving_back, seed.churn(), seed.peak_reserved());
+  return std::tuple(SIZE_MAX - seed.lives_until(), seed.steps_giving_back, seed.churn(), seed.peak_reserved());
 }
 
 /// Out of memory in the same step, less of it reserved helps nobody; nor does less of it reserved in a run that gives
 /// segments back in more steps, or calls the driver more often to.
 bool helps(const SeedForecast& outcome, const SeedForecast& before) {
-  const auto lives = [](const SeedForecast& seed) { return seed.out_of_memory ? seed.out_of_memory->step : SIZE_MAX; };
-  if (lives(outcome) != lives(before)) return lives(outcome) > lives(before);
+  if (outcome.lives_until() != before.lives_until()) return outcome.lives_until() > before.lives_until();
   if (outcome.out_of_memory) return false;
   if (outcome.steps_giving_back > before.steps_giving_back || outcome.churn() > before.churn()) return false;
   return rank_of(outcome) < rank_of(before);
@@ -185,8 +183,7 @@ std::string joined_alloc_conf(std::string_view own, std::string_view added) {
 
 std::size_t worst_of(const std::vector<SeedForecast>& seeds) {
   const auto fares = [](const SeedForecast& seed) {
-    return std::tuple(seed.out_of_memory ? seed.out_of_memory->step : SIZE_MAX, seed.first_retry().value_or(SIZE_MAX),
-                      UINT64_MAX - seed.peak_reserved());
+    return std::tuple(seed.lives_until(), seed.first_retry().value_or(SIZE_MAX), UINT64_MAX - seed.peak_reserved());
   };
   const auto worst = std::min_element(
       seeds.begin(), seeds.end(), [&](const SeedForecast& a, const SeedForecast& b) { return fares(a) < fares(b); });

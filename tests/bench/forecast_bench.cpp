@@ -4,10 +4,9 @@
 
 #include <stdexcept>
 
-#include "core/models/generate.hpp"
-#include "core/models/presets.hpp"
 #include "sim/forecast/forecast.hpp"
 #include "sim/predict/process_memory_options.hpp"
+#include "tests/sim/forecast/generated_model.hpp"
 
 namespace {
 
@@ -17,19 +16,6 @@ const sim::MachineProfile& machine() {
   static const sim::MachineProfile kMachine = sim::builtin_profile("h200").value();
   return kMachine;
 }
-
-class Generated final : public sim::WorkloadSource {
- public:
-  Result<std::shared_ptr<const Workload>> at(const Settings& settings) override {
-    auto workload = generate(model_, settings, machine().host_calls, machine().gpu());
-    FORESHARD_TRY(workload);
-    return std::make_shared<const Workload>(std::move(*workload));
-  }
-  [[nodiscard]] bool one_for_all() const override { return false; }
-
- private:
-  ModelConfig model_ = preset("llama-8b").value();
-};
 
 Settings settings() {
   Settings out;
@@ -48,7 +34,7 @@ sim::ForecastRequest request(std::size_t steps) {
 }
 
 void forecast_steps(benchmark::State& state) {
-  Generated source;
+  sim::test::GeneratedModel source("llama-8b", machine());
   const auto programs = sim::model_programs(source, settings());
   const sim::ForecastRequest wanted = request(1000);
   if (!programs->prepare(wanted.lengths.distinct(1, wanted.steps), 1)) throw std::runtime_error("no programs");
@@ -62,7 +48,7 @@ void forecast_steps(benchmark::State& state) {
 }
 
 void derive_a_length(benchmark::State& state) {
-  Generated source;
+  sim::test::GeneratedModel source("llama-8b", machine());
   std::uint32_t length = 64;
   const auto programs = sim::model_programs(source, settings());
   for (auto _ : state)

@@ -2,15 +2,15 @@
 // step, and every retry at its step.
 #include <fstream>
 
-#include "core/models/generate.hpp"
-#include "core/models/presets.hpp"
 #include "sim/forecast/forecast.hpp"
 #include "sim/predict/process_memory_options.hpp"
 #include "tests/catch.hpp"
+#include "tests/sim/forecast/generated_model.hpp"
 #include "tests/sim/sweep/small_plan.hpp"
 
 using namespace foreshard;
 using namespace foreshard::sim;
+using foreshard::sim::test::GeneratedModel;
 using foreshard::sim::test::machine;
 
 namespace {
@@ -40,19 +40,6 @@ RecordedRun read(const std::string& name) {
   return run;
 }
 
-class Generated final : public WorkloadSource {
- public:
-  Result<std::shared_ptr<const Workload>> at(const Settings& settings) override {
-    auto workload = generate(model_, settings, machine().host_calls, machine().gpu());
-    FORESHARD_TRY(workload);
-    return std::make_shared<const Workload>(std::move(*workload));
-  }
-  [[nodiscard]] bool one_for_all() const override { return false; }
-
- private:
-  ModelConfig model_ = preset("llama-1b").value();
-};
-
 Settings settings_of_runs() {
   Settings settings;
   settings.gpus = 2;
@@ -70,7 +57,7 @@ struct Held {
 };
 
 Held hold(const RecordedRun& run, const std::string& alloc_conf = {}) {
-  Generated source;
+  GeneratedModel source("llama-1b", machine());
   const Settings settings = settings_of_runs();
   auto programs = model_programs(source, settings);
   ForecastRequest request{parse_length_list(run.lengths, "lengths").value(), run.reserved.size(), {0}, {}};
