@@ -38,7 +38,7 @@ struct ExplainOptions {
   traces::ImportRequest files;  ///< `snapshot` is RUN, where that is one
   std::string run;
   std::string step;
-  std::string at = "peak";
+  std::optional<std::string> at;  ///< peak, or a time; none: peak
   std::string machine;
   std::optional<Bytes> memory_limit;
   std::optional<std::uint32_t> blocks;
@@ -108,8 +108,8 @@ Result<ExplainRequest> request_of(const ExplainOptions& options) {
       return fail(ErrorKind::usage, fmt::format("'{}' is no step", options.step), "--step", "give a number, or all");
     request.step = static_cast<std::int32_t>(*step);
   }
-  if (options.at != "peak") {
-    const auto at = parse_time(options.at);
+  if (options.at && *options.at != "peak") {
+    const auto at = parse_time(*options.at);
     if (!at) return fail(ErrorKind::usage, at.error().what, "--at", "give peak, or a time after the step's begin");
     request.at = *at;
   }
@@ -126,18 +126,20 @@ Result<void> simulate(const ExplainOptions& options, const Loaded& loaded, Conso
   return {};
 }
 
-/// --growth is of the whole record.
+/// --growth is of the whole record as it is.
 Result<void> check_growth(const ExplainOptions& options) {
   if (!options.growth) return {};
   const auto refuse = [](const char* option) {
-    return fail(ErrorKind::usage, "--growth explains the whole record, step by step", option,
+    return fail(ErrorKind::usage, "--growth explains the whole record, step by step, and simulates nothing", option,
                 fmt::format("leave out {} or --growth", option));
   };
   if (options.time) return refuse("--time");
   if (!options.step.empty()) return refuse("--step");
-  if (options.at != "peak") return refuse("--at");
+  if (options.at) return refuse("--at");
   if (options.blocks) return refuse("--blocks");
   if (options.series) return refuse("--series");
+  if (options.memory_limit) return refuse("--memory-limit");
+  if (!options.machine.empty()) return refuse("--machine");
   return {};
 }
 
@@ -151,7 +153,7 @@ Result<void> check_options(const ExplainOptions& options) {
   if (!options.picture.empty()) FORESHARD_TRY(may_write(options.picture, options.force));
   if (!options.time && options.detail)
     return fail(ErrorKind::usage, "--detail belongs to --time", "--detail", "add --time, or leave it out");
-  if (options.time && options.at != "peak")
+  if (options.time && options.at)
     return fail(ErrorKind::usage, "--at is a moment of the memory report", "--at", "leave out --at or --time");
   for (const auto& [option, given] : {std::pair{"--blocks", options.blocks}, std::pair{"--series", options.series}})
     if (options.time && given)
