@@ -78,6 +78,7 @@ Result<int> probe_rank(const ProbeOptions& options, Console& console) {
   session_options.environment = *environment;
   session_options.settings = {{"verb", "probe"}, {"contention", options.contention ? "yes" : "no"}};
   session_options.on_stuck = [](const gpu::RunFailure& failure) { _exit(static_cast<int>(failure.kind)); };
+  session_options.hear_sigterm = true;
   const auto session = gpu::Session::join(session_options);
   FORESHARD_TRY(session);
   const Result<void> worked = work(options, **session, console);

@@ -149,6 +149,7 @@ Result<int> run_rank(const RunOptions& options, Console& console) {
   session_options.environment = *environment;
   session_options.settings = agreement(options, *planned);
   session_options.on_stuck = [](const gpu::RunFailure& failure) { _exit(static_cast<int>(failure.kind)); };
+  session_options.hear_sigterm = true;
   const auto session = gpu::Session::join(session_options);
   FORESHARD_TRY(session);
   Run run;

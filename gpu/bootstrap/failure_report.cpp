@@ -6,10 +6,10 @@ namespace foreshard::gpu {
 namespace {
 
 /// How likely an explanation is a cause and not a consequence.
-int weight(ErrorKind kind) {
-  switch (kind) {
+int weight(const RunFailure& failure) {
+  switch (failure.kind) {
     case ErrorKind::interrupted:
-      return 4;  // a person's wish explains everything
+      return failure.rank ? 0 : 4;  // a launcher ends ranks when another one is gone; a person's wish explains all
     case ErrorKind::mismatch:
     case ErrorKind::out_of_memory:
     case ErrorKind::rank_lost:
@@ -24,7 +24,7 @@ int weight(ErrorKind kind) {
 }  // namespace
 
 void FailureReport::add(RunFailure failure) {
-  if (!best_ || weight(failure.kind) > weight(best_->kind)) best_ = std::move(failure);
+  if (!best_ || weight(failure) > weight(*best_)) best_ = std::move(failure);
 }
 
 void FailureReport::add_end_of_process(RunFailure failure) {
@@ -37,7 +37,7 @@ void FailureReport::add_end_of_process(RunFailure failure) {
 }
 
 bool FailureReport::certain() const {
-  return best_ && (best_->kind == ErrorKind::interrupted || best_->kind == ErrorKind::mismatch);
+  return best_ && (weight(*best_) == 4 || best_->kind == ErrorKind::mismatch);
 }
 
 }  // namespace foreshard::gpu

@@ -77,13 +77,16 @@ RunFailure LivenessMonitor::attribute_failure(std::uint32_t rank, std::string ca
 
 std::optional<RunFailure> LivenessMonitor::missing(TimePoint now) const {
   if (now - start_ < timeouts_.join) return std::nullopt;
+  return absent("within " + seconds(timeouts_.join));
+}
+
+RunFailure LivenessMonitor::absent(std::string_view when) const {
   const auto first = std::find_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return !r.joined; });
   const auto came = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.joined; });
-  RunFailure failure =
-      attribute_failure(static_cast<std::uint32_t>(first - ranks_.begin()),
-                        fmt::format("did not come to the rendezvous within {} ({} of {} ranks came)",
-                                    seconds(timeouts_.join), came, ranks_.size()),
-                        "was it started, with the same address, port and token, and may it reach this port?");
+  RunFailure failure = attribute_failure(
+      static_cast<std::uint32_t>(first - ranks_.begin()),
+      fmt::format("did not come to the rendezvous {} ({} of {} ranks came)", when, came, ranks_.size()),
+      "was it started, with the same address, port and secret, and may it reach this port?");
   failure.kind = ErrorKind::rendezvous;
   return failure;
 }

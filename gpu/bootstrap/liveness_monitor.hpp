@@ -5,12 +5,13 @@
 // Progress: a rank that reports no new operation within its timeout hangs, unless it waits for others in a collective
 // call or has finished; of several (each in the same NCCL call) the one that got the least far counts, the others wait
 // for it: ranks report the same operations.
-// Waiting: a collective call that someone waits in for Timeouts::exchange names the first rank that did not come.
+// Waiting: a collective call that someone waits in for Timeouts::bootstrap names the first rank that did not come.
 #pragma once
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpu/bootstrap/failure.hpp"
@@ -41,6 +42,8 @@ class LivenessMonitor {
 
   /// The rank that time ran out for.
   [[nodiscard]] std::optional<RunFailure> overdue(TimePoint now) const;
+  /// The first of the ranks that have not come, of which there must be one: it "did not come to the rendezvous `when`".
+  [[nodiscard]] RunFailure absent(std::string_view when) const;
 
  private:
   struct Rank {

@@ -193,7 +193,10 @@ void RendezvousServer::take(std::uint32_t rank, Message message) {
     enter(rank, std::move(*said));
   } else if (auto* failed = std::get_if<Failed>(&message)) {
     Error& e = failed->error;
-    std::string cause = e.kind == ErrorKind::rank_lost ? std::move(e.what) : "failed: " + e.what;
+    if (e.kind == ErrorKind::interrupted && !monitor_.all_joined())
+      return attribute_failure(monitor_.absent(fmt::format("before rank {} {}", rank, e.what)));
+    const bool itself = e.kind == ErrorKind::rank_lost || e.kind == ErrorKind::interrupted;
+    std::string cause = itself ? std::move(e.what) : "failed: " + e.what;
     attribute_failure(
         {e.kind, rank, std::move(failed->operation), std::move(cause), std::move(e.where), std::move(e.hint)});
   } else if (std::holds_alternative<Finish>(message)) {

@@ -48,6 +48,11 @@ struct SessionOptions {
   /// timeouts.grace (the worker's own thread is stuck in a driver call, say). The program's main passes a function
   /// that ends the process with failure.kind's number; empty: nothing happens.
   std::function<void(const RunFailure&)> on_stuck;
+  /// Takes SIGTERM while the Session lives, with which torchrun, `srun --kill-on-bad-exit` and mpirun end the ranks as
+  /// soon as one of them is gone: this rank then stays until it knows why (kTakeFailure at most) and ends with the
+  /// run's failure. For a program that is a rank and nothing else. Without effect under foreshard's launcher, which
+  /// tells the ranks before it signals them.
+  bool hear_sigterm = false;
 };
 
 class Session {

@@ -1,6 +1,7 @@
 #include "gpu/bootstrap/session_thread.hpp"
 
 #include <fmt/core.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -37,6 +38,8 @@ SessionThread::SessionThread(SessionOptions options)
       again_(context_),
       ticker_(context_),
       stuck_(context_),
+      told_(context_),
+      sigterm_(context_),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       last_tick_(std::chrono::steady_clock::now()) {}
 
@@ -81,6 +84,7 @@ Result<void> SessionThread::join() {
   if (holds_server())
     if (auto opened = open_server(); !opened) return opened;
   const TimePoint deadline = std::chrono::steady_clock::now() + options_.timeouts.join;
+  if (options_.hear_sigterm && !server_elsewhere()) hear_sigterm();
   asio::post(context_, [this] { connect(); });
   thread_ = std::thread([this] { context_.run(); });
   std::unique_lock lock(mutex_);
@@ -270,6 +274,40 @@ void SessionThread::heartbeat() {
   });
 }
 
+void SessionThread::hear_sigterm() {
+  saved_.emplace(std::vector{SIGTERM});
+  sigterm_.add(SIGTERM);
+  sigterm_.async_wait([this](error_code stopped, int) {
+    if (!stopped) told_to_end();
+  });
+}
+
+/// The launcher may know of a rank's end what the rendezvous is about to learn. Who learns nothing in time ends too. A
+/// second SIGTERM, and one after the run, does what it did before.
+void SessionThread::told_to_end() {
+  error_code ignored;
+  sigterm_.clear(ignored);
+  saved_->restore();
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_ || refused_) return;  // it is ending
+    if (leave_notice_) {
+      ::kill(::getpid(), SIGTERM);
+      return;
+    }
+  }
+  const Error error{ErrorKind::interrupted,
+                    "was told to end by signal 15 (SIGTERM)",
+                    {},
+                    "launchers end the ranks when one of them has ended: its status is in the launcher's output"};
+  const std::string operation = last_.get().text;
+  if (connection_ && handshake_.seals()) connection_->send(Failed{error, operation});
+  told_.expires_after(kTakeFailure);
+  told_.async_wait([this, error, operation](error_code stopped) {
+    if (!stopped) abort({error.kind, options_.environment.rank, operation, error.what, {}, error.hint});
+  });
+}
+
 void SessionThread::abort(RunFailure failure) {
   {
     const std::lock_guard lock(mutex_);
@@ -390,6 +428,8 @@ SessionThread::~SessionThread() {
       again_.cancel();
       ticker_.cancel();
       stuck_.cancel();
+      told_.cancel();
+      sigterm_.cancel();
       resolver_.cancel();
       if (connection_) connection_->close_when_sent();
       host_secret_.reset();  // while the port is this run's

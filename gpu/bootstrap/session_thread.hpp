@@ -6,6 +6,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
 #include <functional>
@@ -21,6 +22,7 @@
 #include "gpu/bootstrap/last_operation.hpp"
 #include "gpu/bootstrap/proof.hpp"
 #include "gpu/bootstrap/rendezvous_server.hpp"
+#include "gpu/bootstrap/saved_signals.hpp"
 #include "gpu/bootstrap/secret_file.hpp"
 #include "gpu/bootstrap/session.hpp"
 
@@ -67,6 +69,8 @@ class SessionThread {
   void take(Message message);
   void closed(const std::string& reason);
   void heartbeat();
+  void hear_sigterm();
+  void told_to_end();
   void abort(RunFailure failure);
   void run_callbacks(const RunFailure& failure);
   void drain();
@@ -79,7 +83,9 @@ class SessionThread {
   boost::asio::io_context context_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   boost::asio::ip::tcp::resolver resolver_;
-  boost::asio::steady_timer again_, ticker_, stuck_;
+  boost::asio::steady_timer again_, ticker_, stuck_, told_;
+  std::optional<SavedSignals> saved_;  // before sigterm_: put back after it is gone
+  boost::asio::signal_set sigterm_;
   std::optional<Key> key_;  ///< none where rank 0 makes the host's secret, and this is another rank
   std::optional<HostSecret> host_secret_;
   std::unique_ptr<RendezvousServer> server_;

@@ -10,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "gpu/bootstrap/rendezvous_server.hpp"
+#include "gpu/bootstrap/saved_signals.hpp"
 #include "gpu/launch/line_reader.hpp"
 #include "gpu/launch/process.hpp"
 
@@ -21,23 +22,6 @@ using boost::system::error_code;
 
 constexpr std::uint32_t kMaxRanks = 1024;
 constexpr Milliseconds kLastWords{500};  // for the pipes of processes that have ended
-
-/// Puts the process's signal actions back; signal_set leaves the default ones behind.
-class SavedSignals {
- public:
-  SavedSignals() {
-    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], nullptr, &actions_[i]);
-  }
-  ~SavedSignals() {
-    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &actions_[i], nullptr);
-  }
-  SavedSignals(const SavedSignals&) = delete;
-  SavedSignals& operator=(const SavedSignals&) = delete;
-
- private:
-  static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
-  std::array<struct sigaction, kSignals.size()> actions_{};
-};
 
 /// The failure's kind where the status is one of ours (docs/exit_codes.md).
 ErrorKind kind_of_status(int status) {
@@ -225,7 +209,7 @@ class Supervisor {
   const std::vector<std::string>& command_;
   const LaunchOptions& options_;
   const std::string secret_ = random_secret();
-  SavedSignals saved_;  // before signals_: put back after it is gone
+  const SavedSignals saved_{{SIGINT, SIGTERM, SIGHUP, SIGCHLD}};  // before signals_: put back after it is gone
   asio::io_context context_;
   asio::signal_set signals_;
   asio::steady_timer step_, ticker_;

@@ -41,11 +41,20 @@ TEST_CASE("the end of a process explains its own cut connection") {
   CHECK(failure_report.best()->rank == 1U);
 }
 
-TEST_CASE("an interrupt and other settings need no better explanation") {
+TEST_CASE("a launcher ends ranks because another one is gone") {
+  FailureReport failure_report;
+  failure_report.add(of(ErrorKind::interrupted, 0));
+  CHECK_FALSE(failure_report.certain());
+  failure_report.add(of(ErrorKind::rank_lost, 2));
+  failure_report.add(of(ErrorKind::interrupted, 1));
+  CHECK(failure_report.best()->rank == 2U);
+}
+
+TEST_CASE("a person's interrupt and other settings need no better explanation") {
   FailureReport failure_report;
   failure_report.add(of(ErrorKind::mismatch, 1));
   CHECK(failure_report.certain());
-  failure_report.add(of(ErrorKind::interrupted, 0));
+  failure_report.add({ErrorKind::interrupted, std::nullopt, {}, "interrupted", {}, {}});
   CHECK(failure_report.best()->kind == ErrorKind::interrupted);
   CHECK(failure_report.certain());
 }

@@ -47,6 +47,14 @@ TEST_CASE("a rank that never comes") {
   CHECK(failure->text() == "rank 1 did not come to the rendezvous within 60.0 s (2 of 3 ranks came)");
 }
 
+TEST_CASE("the first rank that has not come, while there is time") {
+  LivenessMonitor monitor(3, {}, kStart);
+  monitor.joined(0, kStart);
+  const RunFailure failure = monitor.absent("before rank 0 was told to end");
+  CHECK(failure.kind == ErrorKind::rendezvous);
+  CHECK(failure.text() == "rank 1 did not come to the rendezvous before rank 0 was told to end (1 of 3 ranks came)");
+}
+
 TEST_CASE("the rank that is silent longest") {
   LivenessMonitor monitor = joined();
   monitor.heard(0, kStart + seconds(3));

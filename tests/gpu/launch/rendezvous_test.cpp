@@ -1,7 +1,7 @@
 // Ranks that torchrun would have started: no launcher of ours, rank 0 holds the rendezvous, and the ranks watch each
 // other.
-#include <cstdlib>
-#include <map>
+#include <signal.h>
+
 #include <thread>
 
 #include "gpu/bootstrap/message.hpp"
@@ -78,52 +78,6 @@ TEST_CASE("ranks of two hosts, two on each: the rendezvous is open to the networ
   }
 }
 
-TEST_CASE("ranks in two network name spaces") {
-  // Two hosts' networks on this one, joined by a pair of virtual interfaces.
-  const std::string set_up =
-      "ip netns add fs-a && ip netns add fs-b && ip link add fs-va netns fs-a type veth peer name fs-vb netns fs-b && "
-      "ip -n fs-a addr add 10.213.7.1/24 dev fs-va && ip -n fs-b addr add 10.213.7.2/24 dev fs-vb && "
-      "ip -n fs-a link set fs-va up && ip -n fs-b link set fs-vb up && ip -n fs-a link set lo up && "
-      "ip -n fs-b link set lo up";
-  const std::string take_down = "ip netns del fs-a; ip netns del fs-b";
-  if (std::system(("(" + set_up + ") 2>/dev/null").c_str()) != 0) {
-    [[maybe_unused]] const int gone = std::system(("(" + take_down + ") 2>/dev/null").c_str());
-    FORESHARD_SKIP("no network name spaces can be made here (root, iproute2)");
-  }
-  for (const std::string fault : {"none", "memory", "hang"}) {
-    std::vector<Process> processes;
-    for (std::uint32_t rank = 0; rank < 2; ++rank) {
-      Variables variables = process_variables();
-      variables["RANK"] = std::to_string(rank);
-      variables["WORLD_SIZE"] = "2";
-      variables["LOCAL_RANK"] = "0";
-      variables["LOCAL_WORLD_SIZE"] = "1";
-      variables["MASTER_ADDR"] = "10.213.7.1";
-      variables["MASTER_PORT"] = "29500";
-      variables["FORESHARD_SECRET"] = "a secret of two hosts";
-      std::vector<std::string> command{"ip", "netns", "exec", rank == 0 ? "fs-a" : "fs-b", FORESHARD_LAUNCH_WORKER};
-      for (const std::string& argument : with_times({fault, "1"})) command.push_back(argument);
-      auto process = start_process(command, variables, false);
-      REQUIRE(process);
-      processes.push_back(std::move(*process));
-    }
-    if (fault == "hang") {  // the cable is pulled
-      std::this_thread::sleep_for(Milliseconds(1500));
-      CHECK(std::system("ip -n fs-b link set fs-vb down") == 0);
-    }
-    const Finished run = wait_for(processes, std::chrono::seconds(10));
-    INFO(run.text());
-    const std::map<std::string, int> status{{"none", 0},
-                                            {"memory", static_cast<int>(ErrorKind::out_of_memory)},
-                                            {"hang", static_cast<int>(ErrorKind::rank_hung)}};
-    for (const RankEnd& end : run.end.ranks) CHECK(end.status == status.at(fault));
-    if (fault == "memory") CHECK(run.said(0, "rank 1 failed: no room for 1 GiB"));
-    if (fault == "hang") CHECK(run.said(0, "rank 1 has not been heard of"));
-    if (fault == "hang") CHECK(run.said(1, "rank 0 has not been heard of"));
-  }
-  CHECK(std::system(("(" + take_down + ") 2>/dev/null").c_str()) == 0);
-}
-
 TEST_CASE("one rank on its own needs no variables") {
   std::vector<Process> processes;
   auto process = start_process({FORESHARD_LAUNCH_WORKER, "none"}, {}, false);
@@ -148,6 +102,36 @@ TEST_CASE("all ranks see the death of rank 0, which holds the rendezvous") {
   check_told(killed, ErrorKind::rank_lost, 0, "rank 0 died, or its rendezvous was cut");
   check_told(killed, ErrorKind::rank_lost, 0, "its last operation: step 5, the middle");
   check_told(run_of(3, {"stop", "0"}, 1), ErrorKind::rank_hung, 0, "rank 0 has not been heard of for 2.0 s");
+}
+
+TEST_CASE("a launcher that ends the ranks when one of them died: they stay until they know which") {
+  const bool one_died = GENERATE(true, false);
+  auto processes = start(4, free_port(), {"slow"});
+  std::this_thread::sleep_for(Milliseconds(1000));
+  if (one_died) signal_group(processes[2].id, SIGKILL);
+  for (const std::uint32_t rank : {0U, 1U, 3U})
+    if (one_died || rank == 1) signal_group(processes[rank].id, SIGTERM);
+  const Finished run = wait_for(processes, std::chrono::seconds(10));
+  if (one_died)
+    check_told(run, ErrorKind::rank_lost, 2, "rank 2 died: its connection closed; its last operation: step ");
+  else
+    check_told(run, ErrorKind::interrupted, 9, "rank 1 was told to end by signal 15 (SIGTERM); its last operation: ");
+}
+
+TEST_CASE("a launcher that ends the ranks before all have come") {
+  std::vector<Process> processes;
+  const std::uint16_t port = free_port();
+  for (const std::uint32_t rank : {0U, 1U, 2U}) processes.push_back(start_rank(rank, 4, port, with_times({"none"})));
+  std::this_thread::sleep_for(Milliseconds(1000));
+  for (const Process& process : processes) signal_group(process.id, SIGTERM);
+  check_told(wait_for(processes, std::chrono::seconds(10)), ErrorKind::rendezvous, 9,
+             "rank 3 did not come to the rendezvous before rank ");
+  std::vector<Process> alone;  // no rendezvous at all
+  alone.push_back(start_rank(1, 2, free_port(), with_times({"none"})));
+  std::this_thread::sleep_for(Milliseconds(300));
+  signal_group(alone[0].id, SIGTERM);
+  check_told(wait_for(alone, std::chrono::seconds(5)), ErrorKind::interrupted, 9,
+             "rank 1 was told to end by signal 15");
 }
 
 TEST_CASE("a rank that is stuck after the run failed is ended by its last resort") {

@@ -3,8 +3,8 @@
 //
 //   launch_worker FAULT [VICTIM] [NAME=MILLISECONDS]...
 //
-// VICTIM is the rank that goes wrong. Says what it hears on standard error; the status is the number of the failure's
-// kind, 0 where all went well, 1 where a collective call brought wrong bytes.
+// VICTIM is the rank that goes wrong. Says on standard error what it hears and, where it ends by itself, with which
+// status: the number of the failure's kind, 0 where all went well, 1 where a collective call brought wrong bytes.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <signal.h>
@@ -23,6 +23,7 @@ using namespace foreshard::gpu;
 namespace {
 
 constexpr int kSteps = 20;
+constexpr int kOthersHaveCome = 700;  // milliseconds
 
 struct Plan {
   std::string fault = "none";
@@ -145,6 +146,7 @@ Result<void> run(const Plan& plan) {
   SessionOptions options{.environment = *environment, .settings = {}, .timeouts = plan.timeouts, .on_stuck = {}};
   const bool victim = environment->rank == plan.victim;
   options.settings = {{"--batch", "2"}, {"--seq", plan.fault == "settings" && victim ? "512" : "4096"}};
+  if ((plan.fault == "secret" || plan.fault == "early") && victim) sleep_ms(kOthersHaveCome);
   if (plan.fault == "secret" && victim) options.environment.secret = "another run's secret";
   if (plan.fault == "ranks" && victim) options.environment.ranks += 4;
   if (plan.fault == "absent" && victim)
@@ -154,6 +156,7 @@ Result<void> run(const Plan& plan) {
     say("STUCK");
     std::_Exit(static_cast<int>(failure.kind));
   };
+  options.hear_sigterm = true;
   auto session = Session::join(std::move(options));
   FORESHARD_TRY(session);
   (*session)->on_abort([](const RunFailure& failure) { say("ABORT " + failure.text()); });
@@ -176,5 +179,6 @@ int main(int argc, char** argv) {
   const auto done = run(read_plan(argc, argv));
   if (done) return 0;
   say("ERROR " + done.error().text());
+  say(fmt::format("STATUS {}", static_cast<int>(done.error().kind)));
   return static_cast<int>(done.error().kind);
 }
