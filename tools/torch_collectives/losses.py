@@ -1,7 +1,7 @@
 """Loss curves of train.py beside each other: losses.py A.json B.json [PERTURBED.json].
 
 Ends with 1 where A and B differ. More than two ranks add in another order by NCCL than by foreshard, and what is rounded
-otherwise grows from step to step. PERTURBED is A's training with one parameter that begins an ulp away: with it, A and B
+otherwise grows from step to step. PERTURBED is A's training with every parameter an ulp up or down at the start: with it, A and B
 may be as far apart as three times the root mean square of A's distance from it."""
 
 import json
@@ -35,7 +35,7 @@ def main(one, other, perturbed=None):
     if perturbed is None:
         return False
     limit, furthest = apart(one, perturbed)
-    print(f"one parameter an ulp away: root mean square {limit:.2e}, at most {furthest:.2e}")
+    print(f"every parameter an ulp away: root mean square {limit:.2e}, at most {furthest:.2e}")
     return mean <= TIMES * limit
 
 

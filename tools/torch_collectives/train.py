@@ -128,7 +128,7 @@ def main():
     parser.add_argument("--no-reshard", action="store_true")
     parser.add_argument("--graph", action="store_true")
     parser.add_argument("--deterministic", action="store_true", help="no atomics: the same bits in every run")
-    parser.add_argument("--perturb", action="store_true", help="one element of the first parameter an ulp away")
+    parser.add_argument("--perturb", action="store_true", help="every parameter an ulp up or down")
     parser.add_argument("--warmup", type=int, default=6)
     parser.add_argument("--timed", type=int, default=20)
     parser.add_argument("--trace", default="", help="a profiler trace of two steps (rank 0)")
@@ -145,9 +145,12 @@ def main():
         settings.config.cta_policy = dist.ProcessGroupNCCL.NCCL_CTA_POLICY_ZERO
     dist.init_process_group("nccl", pg_options=settings, device_id=device)
     model, mesh = llama.sharded(options.model, device, reshard=not options.no_reshard, compiled=options.compile)
-    if options.perturb and dist.get_rank() == 0:
-        first = next(model.parameters()).to_local().detach().view(-1)[:1]
-        first.copy_(torch.nextafter(first, first + 1))
+    if options.perturb:
+        generator = torch.Generator(device).manual_seed(dist.get_rank())
+        for parameter in model.parameters():
+            shard = parameter.to_local().detach()
+            up = torch.rand(shard.shape, device=device, generator=generator) < 0.5
+            shard.copy_(torch.nextafter(shard, torch.where(up, torch.inf, -torch.inf)))
     choose(model, mesh, options.by)
     results = []
     for seq in options.seq:
