@@ -109,7 +109,7 @@ void SourceOptions::add_lowering_to(OptionSet& set) {
 }
 
 std::string machine_note(const std::string& of_run) {
-  if (of_run.empty() || sim::builtin_profile(of_run)) return {};
+  if (of_run.empty() || sim::builtin_profile_json(of_run)) return {};
   return fmt::format("the run's machine '{}' is not built in: {} is taken; --machine FILE gives its profile", of_run,
                      kDefaultMachine);
 }

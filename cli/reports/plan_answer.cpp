@@ -11,7 +11,6 @@
 #include "cli/reports/beside_report.hpp"
 #include "cli/reports/flapping_report.hpp"
 #include "cli/reports/hang_report.hpp"
-#include "cli/reports/plan_tables.hpp"
 #include "cli/reports/trial_report.hpp"
 #include "cli/reports/upgrade_report.hpp"
 #include "cli/terminal/output.hpp"
@@ -46,8 +45,9 @@ std::string host_range_words(const sim::Prediction& p) {
 /// ", if it is an h200": what "fits" depends on where nobody has said which machine it is; a limit that was asked for
 /// holds on any.
 std::string if_machine(const sim::Prediction& p, bool assumed) {
+  if (!assumed) return {};
   const auto machine = sim::builtin_profile(p.run.info.machine);
-  if (!assumed || !machine || p.memory_capacity < sim::memory_options(*machine).capacity) return {};
+  if (!machine || p.memory_capacity < sim::memory_options(*machine).capacity) return {};
   return ", if it is an " + p.run.info.machine;
 }
 
@@ -156,7 +156,7 @@ std::string bound_words(const sim::Prediction& p) {
   return out;
 }
 
-std::string time_line(const sim::Prediction& p) {
+std::string time_line(const sim::Prediction& p, const PlanTime& time) {
   std::string line = fmt::format("{:.2f} ms a step{} ({} to {})", p.step_ms,
                                  p.cycle > 1 ? fmt::format(", the mean of {},", p.cycle) : std::string(),
                                  end_of(p.interval.low_ms), end_of(p.interval.high_ms));
@@ -171,7 +171,7 @@ std::string time_line(const sim::Prediction& p) {
                       share_of(p.compute_ms, p.step_ms), share_of(p.exposed_communication_ms, p.step_ms),
                       share_of(p.idle_ms, p.step_ms));
   if (p.exposed_communication_ms > kWorthNaming * p.step_ms)
-    if (const std::string most = most_exposed(p); !most.empty()) line += fmt::format(" (most exposed: {})", most);
+    if (const std::string most = most_exposed(p, time); !most.empty()) line += fmt::format(" (most exposed: {})", most);
   return line;
 }
 
@@ -308,7 +308,8 @@ Bytes free_at_peak(const sim::Prediction& p) {
   return p.out_of_memory || most > p.memory_capacity ? 0 : p.memory_capacity - most;
 }
 
-std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis& basis, const sim::Remedies* fitting) {
+std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis& basis, const PlanTime& time,
+                                      const sim::Remedies* fitting) {
   std::vector<std::string> lines;
   if (p.hang)
     lines = hang_lines(*p.hang);
@@ -318,7 +319,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
     lines = job_end_lines(*p.flapping, p.run.settings.world());
   if (!p.hang && !p.deadlock) lines.push_back(memory_line(p, basis.machine_assumed));
   if (fitting != nullptr) lines.push_back(best_that_fits(p, *fitting));
-  if (p.has_time) lines.push_back((p.link_ends_job() ? "while no link is down: " : "") + time_line(p));
+  if (p.has_time) lines.push_back((p.link_ends_job() ? "while no link is down: " : "") + time_line(p, time));
   if (p.run.settings.expert_parallel > 1) lines.push_back(experts_line(p));
   if (!p.has_time && !p.out_of_memory && !p.deadlock && !p.hang)
     lines.emplace_back("step time not known: the source has no times (no profiler trace of eager steps)");

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/reports/plan_tables.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/remedies.hpp"
 #include "sim/sweep/upgrade.hpp"
@@ -54,8 +55,8 @@ struct PlanBasis {
 
 /// One line each, without an end of line. The first says whether it fits, the second how fast it is, or that this is
 /// not known, then one for each reason why it is not valid. `fitting`: what would fit, where it does not: the best of
-/// it is the second line.
+/// it is the second line. `time`: plan_time() of `p`.
 [[nodiscard]] std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis& basis,
-                                                    const sim::Remedies* fitting = nullptr);
+                                                    const PlanTime& time, const sim::Remedies* fitting = nullptr);
 
 }  // namespace foreshard::cli

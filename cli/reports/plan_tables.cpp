@@ -21,17 +21,9 @@ constexpr std::size_t kCategories = 6;
 /// What lies between phases has a row where two decimals show it.
 constexpr Nanoseconds kShown{5'000};
 
-std::optional<TimeExplanation> explained(const sim::Prediction& p) {
-  if (!p.has_time || p.cycle > 1 || p.step_ms <= 0) return std::nullopt;
-  auto found = explain_time(p.run);
-  if (!found) return std::nullopt;
-  return std::move(*found);
-}
-
 /// Empty: none, or no time.
-std::vector<WaitedKind> waits(const sim::Prediction& p) {
-  const auto explanation = explained(p);
-  return explanation ? waited_kinds(p.run, *explanation) : std::vector<WaitedKind>{};
+std::vector<WaitedKind> waits(const sim::Prediction& p, const PlanTime& time) {
+  return time ? waited_kinds(p.run, *time) : std::vector<WaitedKind>{};
 }
 
 std::string share(double part, double whole) {
@@ -131,22 +123,22 @@ std::optional<PlanMemory> plan_memory_table(const sim::Prediction& p) {
   return out;
 }
 
-std::optional<std::vector<PhaseTime>> plan_time_table(const sim::Prediction& p) {
-  const auto explanation = explained(p);
-  if (!explanation) return std::nullopt;
-  return phase_times(p.run, *explanation);
+PlanTime plan_time(const sim::Prediction& p) {
+  if (!p.has_time || p.cycle > 1 || p.step_ms <= 0) return std::nullopt;
+  auto found = explain_time(p.run);
+  if (!found) return std::nullopt;
+  return std::move(*found);
 }
 
-std::string most_exposed(const sim::Prediction& p) {
-  const auto explanation = explained(p);
-  if (!explanation) return {};
+std::string most_exposed(const sim::Prediction& p, const PlanTime& time) {
+  if (!time) return {};
   if (p.run.settings.expert_parallel > 1) {
-    const std::vector<WaitedKind> kinds = waited_kinds(p.run, *explanation);
+    const std::vector<WaitedKind> kinds = waits(p, time);
     if (kinds.empty()) return {};
     return fmt::format("{}s, {:.2f} ms together", dashed_name(kinds.front().kind), kinds.front().time.ms());
   }
   std::map<std::size_t, Nanoseconds> waited;
-  for (const IdlePart& part : explanation->parts)
+  for (const IdlePart& part : time->parts)
     if (is_communication(part.cause) && part.op != kNoDeviceOp) waited[part.op] += part.length();
   const auto most =
       std::max_element(waited.begin(), waited.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -154,13 +146,13 @@ std::string most_exposed(const sim::Prediction& p) {
   return fmt::format("{}, {:.2f} ms", op_words(p.run, most->first), most->second.ms());
 }
 
-void print_plan_tables(std::ostream& out, const sim::Prediction& p) {
+void print_plan_tables(std::ostream& out, const sim::Prediction& p, const PlanTime& time) {
   if (const auto memory = plan_memory_table(p)) print_memory(out, *memory);
-  if (const auto times = plan_time_table(p)) print_times(out, *times);
-  print_waits(out, waits(p));
+  if (time) print_times(out, phase_times(p.run, *time));
+  print_waits(out, waits(p, time));
 }
 
-void add_plan_tables(const sim::Prediction& p, Json& json) {
+void add_plan_tables(const sim::Prediction& p, const PlanTime& time, Json& json) {
   json["memory_at_peak"] = nullptr;
   if (const auto memory = plan_memory_table(p)) {
     Json rows = Json::object();
@@ -171,12 +163,12 @@ void add_plan_tables(const sim::Prediction& p, Json& json) {
                               {"reserved_bytes", memory->reserved}};
   }
   json["time_by_phase"] = nullptr;
-  if (const auto times = plan_time_table(p)) {
+  if (time) {
     json["time_by_phase"] = Json::array();
-    for (const PhaseTime& row : *times) json["time_by_phase"].push_back(row_json(row));
+    for (const PhaseTime& row : phase_times(p.run, *time)) json["time_by_phase"].push_back(row_json(row));
   }
   json["waited_for_by_kind_ms"] = Json::object();
-  for (const WaitedKind& one : waits(p))
+  for (const WaitedKind& one : waits(p, time))
     json["waited_for_by_kind_ms"][std::string(dashed_name(one.kind))] = one.time.ms();
 }
 

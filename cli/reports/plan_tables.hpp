@@ -9,6 +9,7 @@
 
 #include "cli/terminal/output.hpp"
 #include "core/explain_time/phase_times.hpp"
+#include "core/explain_time/time_explanation.hpp"
 #include "core/explain_time/waited_kinds.hpp"
 #include "sim/predict/predict.hpp"
 
@@ -28,15 +29,17 @@ struct PlanMemory {
 /// Of the step whose peak decides what fits; of one that ran out of memory until then. None: the run has no such step.
 [[nodiscard]] std::optional<PlanMemory> plan_memory_table(const sim::Prediction& p);
 
-/// None where there is no time, or where it is a mean of steps that differ.
-[[nodiscard]] std::optional<std::vector<PhaseTime>> plan_time_table(const sim::Prediction& p);
+/// Where the step's time goes, found once for all that is said of it; none where there is no time, or where it is a
+/// mean of steps that differ.
+using PlanTime = std::optional<TimeExplanation>;
+[[nodiscard]] PlanTime plan_time(const sim::Prediction& p);
 
 /// "reduce-scatter of the root (1.96 GiB), 4.91 ms": the collective of which the step has most exposed; empty: none.
 /// With experts on several ranks, whose blocks have several exchanges each, of each kind all together: "all-to-alls,
 /// 34.16 ms together".
-[[nodiscard]] std::string most_exposed(const sim::Prediction& p);
+[[nodiscard]] std::string most_exposed(const sim::Prediction& p, const PlanTime& time);
 
-void print_plan_tables(std::ostream& out, const sim::Prediction& p);
-void add_plan_tables(const sim::Prediction& p, Json& json);
+void print_plan_tables(std::ostream& out, const sim::Prediction& p, const PlanTime& time);
+void add_plan_tables(const sim::Prediction& p, const PlanTime& time, Json& json);
 
 }  // namespace foreshard::cli

@@ -188,7 +188,8 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["source"] = source;
   json["name"] = workload.name;
   json["machine"] = p.run.info.machine;
-  json["answer"] = answer_lines(p, basis, fitting);
+  const PlanTime time = plan_time(p);
+  json["answer"] = answer_lines(p, basis, time, fitting);
   json["step_ms"] = time_value(p, p.step_ms);
   json["host_ms"] = time_value(p, p.host_ms);
   json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
@@ -207,7 +208,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["interval"] = interval_json(p);
   json["difference"] = time_value(p, p.difference);
   add_memory(p, json);
-  add_plan_tables(p, json);
+  add_plan_tables(p, time, json);
   json["mfu"] = p.utilization.value > 0 ? Json(p.utilization.value) : Json(nullptr);
   json["mfu_rests_on"] = text_or_null(p.utilization.rests_on);
   json["mfu_unknown"] = text_or_null(p.utilization.unknown);
@@ -369,8 +370,9 @@ void print_detail(Console& console, const sim::Prediction& p) {
 
 void print_prediction(Console& console, const PlanBasis& basis, const sim::Prediction& p, bool detail,
                       const sim::Remedies* fitting) {
-  for (const std::string& line : answer_lines(p, basis, fitting)) console.out << in_line(line) << '\n';
-  print_plan_tables(console.out, p);
+  const PlanTime time = plan_time(p);
+  for (const std::string& line : answer_lines(p, basis, time, fitting)) console.out << in_line(line) << '\n';
+  print_plan_tables(console.out, p, time);
   if (p.trials) print_trials(console.out, *p.trials);
   if (detail)
     print_detail(console, p);

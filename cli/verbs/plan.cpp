@@ -103,6 +103,15 @@ Result<int> keep_part(const PlanOptions& options, const sim::Part& part, const s
   return static_cast<int>(kDone);
 }
 
+/// The answer as JSON, for --json and for the store.
+Json json_of(const PlanOptions& options, const Planned& planned, const PlanBasis& basis, const sim::Prediction& p,
+             const sim::Remedies* fitting) {
+  Json json = prediction_json(options.source.source.text, basis, *planned.workload, p, fitting);
+  json["fabric"] = planned.fabric.empty() ? Json(nullptr) : Json(planned.fabric);
+  json["topology"] = topology_json(planned.topology);
+  return json;
+}
+
 Result<int> plan(PlanOptions& options, Console& console) {
   if (!options.name.empty() && options.output.empty())
     return fail(ErrorKind::usage, "--name names the run that -o writes", "--name", "leave it out, or give -o RUN");
@@ -152,9 +161,8 @@ Result<int> plan(PlanOptions& options, Console& console) {
   std::string no_upgrade;
   const auto upgrade = what_upgrading_moves(*planned, *p, no_upgrade);
   const PlanBasis basis{&planned->source.settings, upgrade ? &*upgrade : nullptr, planned->machine_assumed, no_upgrade};
-  Json json = prediction_json(options.source.source.text, basis, *planned->workload, *p, fitting);
-  json["fabric"] = planned->fabric.empty() ? Json(nullptr) : Json(planned->fabric);
-  json["topology"] = topology_json(planned->topology);
+  Json json;  // of the text none is needed
+  if (options.json || !options.output.empty()) json = json_of(options, *planned, basis, *p, fitting);
   if (!options.output.empty())
     FORESHARD_TRY(store_run(json, *planned->workload, options.output, options.force, p->run));
   if (options.json)

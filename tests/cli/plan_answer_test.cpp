@@ -30,16 +30,18 @@ const Settings kSource = fits().run.settings;
 }  // namespace
 
 TEST_CASE("what fits says what is left, how fast it is and what the step consists of") {
-  const auto lines = answer_lines(fits(), {&kSource});
+  const auto lines = answer_lines(fits(), {&kSource}, plan_time(fits()));
   REQUIRE(lines.size() == 3);
   CHECK(lines[2] ==
         "of 2 × 1000 tokens a GPU, 1 GPU, param_dtype none (the parameters' own), reduce_dtype none (as computed); "
         "settings: those of the source");
   sim::Prediction other = fits();
   other.run.settings.forward_prefetch = 2;
-  CHECK(answer_lines(other, {&kSource})[2].ends_with("; changed: forward_prefetch \"implicit\" -> 2"));
+  CHECK(
+      answer_lines(other, {&kSource}, plan_time(other))[2].ends_with("; changed: forward_prefetch \"implicit\" -> 2"));
   other.utilization.value = 0.382;
-  CHECK(answer_lines(other, {&other.run.settings})[1].find("tokens/s/GPU, MFU 38 %; GPU-bound") != std::string::npos);
+  CHECK(answer_lines(other, {&other.run.settings}, plan_time(other))[1].find("tokens/s/GPU, MFU 38 %; GPU-bound") !=
+        std::string::npos);
   CHECK(lines[0] == "fits: 60 GiB of 80 GiB reserved at the peak, 20 GiB (25 %) left");
   CHECK(
       lines[1] ==
@@ -47,14 +49,15 @@ TEST_CASE("what fits says what is left, how fast it is and what the step consist
       "neither");
   sim::Prediction retried = fits();
   retried.num_alloc_retries = 2;
-  CHECK(answer_lines(retried, {&retried.run.settings})[0].ends_with(
+  CHECK(answer_lines(retried, {&retried.run.settings}, plan_time(retried))[0].ends_with(
       "; only with 2 retries in which the allocator gave cached segments back and asked again, none of them in the "
       "steady step"));
   retried.step_num_alloc_retries = 1;
-  CHECK(answer_lines(retried, {&retried.run.settings})[0].ends_with("again, 1 of them in the steady step"));
+  CHECK(answer_lines(retried, {&retried.run.settings}, plan_time(retried))[0].ends_with(
+      "again, 1 of them in the steady step"));
   sim::Prediction untimed = fits();
   untimed.has_time = false;
-  CHECK(answer_lines(untimed, {&untimed.run.settings})[1] ==
+  CHECK(answer_lines(untimed, {&untimed.run.settings}, plan_time(untimed))[1] ==
         "step time not known: the source has no times (no profiler trace of eager steps)");
 }
 
@@ -64,7 +67,7 @@ TEST_CASE("where recorded steps differ, the largest decides what fits, and the t
   p.steps.resize(2);
   p.steps[0].peaks.reserved = 70 * kGiB;
   p.steps[1].peaks.reserved = 60 * kGiB;
-  const auto lines = answer_lines(p, {&p.run.settings});
+  const auto lines = answer_lines(p, {&p.run.settings}, plan_time(p));
   CHECK(lines[0] == "fits: 70 GiB of 80 GiB reserved at the peak, 10 GiB (12 %) left");
   CHECK(lines[1].starts_with("200.00 ms a step, the mean of 4, (194"));
 }
@@ -72,7 +75,7 @@ TEST_CASE("where recorded steps differ, the largest decides what fits, and the t
 TEST_CASE("what is not valid says why, behind the answer") {
   sim::Prediction p = fits();
   p.not_valid = {"one", "two"};
-  const auto lines = answer_lines(p, {&p.run.settings});
+  const auto lines = answer_lines(p, {&p.run.settings}, plan_time(p));
   REQUIRE(lines.size() == 5);
   CHECK(lines[3] == "not valid: one");
   CHECK(lines[4] == "not valid: two");
@@ -88,7 +91,7 @@ TEST_CASE("what does not fit says where and by how much") {
   block.step = 1;
   block.module = p.run.labels.intern("layers.3");
   block.op = p.run.labels.intern("aten::mm");
-  CHECK(answer_lines(p, {&p.run.settings})[0] ==
+  CHECK(answer_lines(p, {&p.run.settings}, plan_time(p))[0] ==
         "does not fit: out of memory in step 1, backward, layers.3 (aten::mm): 3 GiB asked of the GPU, 1 GiB free of "
         "80 GiB");
   CHECK(free_at_peak(p) == 0);
