@@ -19,27 +19,6 @@ namespace foreshard::sim {
 
 inline constexpr std::size_t kMaxSeeds = 1'000'000;
 
-/// The process that steps run in.
-struct ForecastProcess {
-  ProcessOptions options;
-  std::uint32_t empty_cache_every = 0;  ///< torch.cuda.empty_cache() behind each so many steps; 0: never
-};
-
-struct SeedForecast;
-
-struct ForecastRequest {
-  Lengths lengths;
-  std::size_t steps = 10'000;
-  std::vector<std::uint64_t> seeds{0};  ///< one process each
-  ForecastProcess process;
-  unsigned threads = 1;
-  std::function<void(std::size_t done, std::size_t all)> on_progress = {};  ///< steps of all seeds
-  std::function<void(std::size_t done, std::size_t all)> on_made = {};      ///< lengths' programs, before
-  Part part = {};  ///< of the seeds; of the others nothing is run, and what comes back is empty
-  /// By seed: what is known of it, which is not run again; empty: nothing is known.
-  std::vector<SeedForecast> known = {};
-};
-
 /// A step in which the allocator gave segments back before a request could be served.
 struct RetryStep {
   std::size_t step = 0;
@@ -100,6 +79,25 @@ struct SeedForecast {
   [[nodiscard]] std::optional<std::size_t> first_retry() const;
   /// The last step in which reserved memory grew beyond all before; none: it never did behind setup.
   [[nodiscard]] std::optional<std::size_t> last_growth() const;
+};
+
+/// The process that steps run in.
+struct ForecastProcess {
+  ProcessOptions options;
+  std::uint32_t empty_cache_every = 0;  ///< torch.cuda.empty_cache() behind each so many steps; 0: never
+};
+
+struct ForecastRequest {
+  Lengths lengths;
+  std::size_t steps = 10'000;
+  std::vector<std::uint64_t> seeds{0};  ///< one process each
+  ForecastProcess process;
+  unsigned threads = 1;
+  std::function<void(std::size_t done, std::size_t all)> on_progress = {};  ///< steps of all seeds
+  std::function<void(std::size_t done, std::size_t all)> on_made = {};      ///< lengths' programs, before
+  Part part = {};  ///< of the seeds; of the others nothing is run, and what comes back is empty
+  /// By seed: what is known of it, which is not run again; empty: nothing is known.
+  std::vector<SeedForecast> known = {};
 };
 
 /// Prepares the programs that the part's seeds lack, those that are known too, then runs each seed's process. Fails
