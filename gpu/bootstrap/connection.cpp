@@ -9,6 +9,17 @@ namespace foreshard::gpu {
 
 using boost::system::error_code;
 
+namespace {
+
+/// Empty where the other end closed the connection: a process that dies with bytes unread resets it, and who writes
+/// meanwhile meets a broken pipe.
+std::string reason_of(error_code error) {
+  namespace end = boost::asio::error;
+  return error == end::eof || error == end::connection_reset || error == end::broken_pipe ? "" : error.message();
+}
+
+}  // namespace
+
 void prepare(Connection::Socket& socket) {
   error_code ignored;
   socket.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
@@ -39,7 +50,7 @@ std::string Connection::peer() const {
 void Connection::read() {
   socket_.async_read_some(boost::asio::buffer(buffer_), [self = shared_from_this()](error_code error, std::size_t n) {
     if (!self->open() || self->closing_) return;
-    if (error) return self->end(error == boost::asio::error::eof ? "" : error.message());
+    if (error) return self->end(reason_of(error));
     self->heard_ = std::chrono::steady_clock::now();
     self->reader_.feed({self->buffer_.data(), n});
     self->take();
@@ -91,7 +102,7 @@ void Connection::write() {
   if (out->seal) bytes[1] = boost::asio::buffer(*out->seal);
   boost::asio::async_write(socket_, bytes, [self = shared_from_this(), out](error_code error, std::size_t) {
     if (!self->open()) return;
-    if (error) return self->end(error.message());
+    if (error) return self->end(reason_of(error));
     self->waiting_bytes_ -= out->size();
     self->waiting_.pop_front();
     if (!self->waiting_.empty()) return self->write();

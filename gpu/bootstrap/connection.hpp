@@ -29,7 +29,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// A message came. May close the connection.
   std::function<void(Message message)> on_message;
-  /// It ended, once, with why: an empty text where the other end closed it in order. Not after close().
+  /// It ended, once, with why: an empty text where the other end closed it. Not after close().
   std::function<void(const std::string& reason)> on_closed;
 
   /// Begins to read. Set the callbacks first.
