@@ -98,6 +98,12 @@ Result<void> check_cuda_graph(const Settings& settings) {
   return {};
 }
 
+/// The mesh is replicate x shard x tensor parallel: whether no shard group has ranks of two nodes.
+bool shards_within_node(const Settings& settings) {
+  const std::uint32_t ranks = settings.shard_ranks() * settings.tensor_parallel;
+  return ranks != 0 && settings.gpus % ranks == 0;
+}
+
 /// What foreshard's collectives without a copy ask for.
 Result<void> check_copies_left_out(const Settings& settings) {
   const bool contiguous = settings.all_gather_layout == AllGatherLayout::parameter_contiguous;
@@ -107,13 +113,12 @@ Result<void> check_copies_left_out(const Settings& settings) {
   if (contiguous && settings.all_gather != Transport::low_contention)
     return contradiction(fmt::format("{} with all_gather {}: only foreshard's own all-gather places each part", key,
                                      name(settings.all_gather)),
-                         "take --all-gather low-contention");
+                         "take --all-gather low-contention, and plan with --lowering foreshard");
   if (direct && !outside_nccl(settings.reduce_scatter))
     return contradiction(fmt::format("reduce_scatter_input gradients with reduce_scatter {}: NCCL reads one buffer",
                                      name(settings.reduce_scatter)),
-                         "take --reduce-scatter low-contention");
-  if (settings.gpus % (settings.shard_ranks() * settings.tensor_parallel) != 0 ||
-      settings.shard_ranks() > kMaxLowContentionRanks)
+                         "take --reduce-scatter low-contention, and plan with --lowering foreshard");
+  if (!shards_within_node(settings) || settings.shard_ranks() > kMaxLowContentionRanks)
     return contradiction(fmt::format("{} over {} shard ranks", key, settings.shard_ranks()),
                          fmt::format("it serves shard groups within a node, of up to {} ranks: replicate over the "
                                      "nodes (--replicate)",
@@ -196,7 +201,7 @@ std::vector<std::string> warnings(const Settings& settings) {
     out.emplace_back("all_gather copy-engine needs one node in NCCL 2.28: across nodes NCCL falls back to its ring");
   if (settings.reduce_scatter == Transport::copy_engine)
     out.emplace_back("reduce_scatter copy-engine does not exist in NCCL: copy engines cannot add");
-  if (settings.nodes > 1 &&
+  if (!shards_within_node(settings) &&
       (settings.all_gather == Transport::low_contention || settings.reduce_scatter == Transport::low_contention ||
        settings.reduce_scatter == Transport::pull_reduce))
     out.emplace_back("low-contention collectives need every rank in one NVLink domain");

@@ -416,11 +416,10 @@ Result<StepOutcome> run_steps(const Workload& workload, const Settings& wanted, 
     return fail(ErrorKind::usage, "this device launches no CUDA graphs", "cuda_graph", "take --cuda-graph none");
   if (const std::vector<std::string> own = of_own_program(settings);
       !own.empty() && !issues_own_program(workload, settings, request.lowering))
-    return fail(ErrorKind::usage, fmt::format("{} is a choice of foreshard's own program", own.front()), own.front(),
+    return fail(ErrorKind::usage, "PyTorch's program, which is planned here, has no such choice", own.front(),
                 request.lowering == Lowering::foreshard
-                    ? "this source does not say what each of its kernels computes, so PyTorch's program stands in: "
-                      "plan a model"
-                    : "plan a model with --lowering foreshard: what PyTorch would do is not planned");
+                    ? "foreshard's own program is planned of sources that say what each kernel computes: plan a model"
+                    : "plan a model with --lowering foreshard, or leave it out");
   StepRunner runner(workload, settings, *plans, *config, request, device, memory, run);
   return runner.run();
 }
