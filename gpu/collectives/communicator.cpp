@@ -205,20 +205,25 @@ Result<void> Communicator::issue_own(const CollectiveWork& work, cudaStream_t st
   if (status != cudaStreamCaptureStatusNone) return capture_own(work, stream);
   PathReport& report = paths_[{work.kind, work.transport}];
   if (!work.tensors.empty()) return issue_tensors(work, report, stream);
+  const auto say = [&](std::string_view way) {
+    if (report.seen.find(way) == std::string::npos) report.seen += (report.seen.empty() ? "" : "; ") + std::string(way);
+  };
   if (work.kind == CollectiveKind::all_gather) {
     const Bytes slice = work.bytes / ranks();
     const void* input = reinterpret_cast<const void*>(work.input);
     void* output = reinterpret_cast<void*>(work.output);
     FORESHARD_TRY(own_->all_gather(input, output, slice, stream));
-    if (report.calls == 1 && settings_.trace_paths)
-      report.seen = text(trace_call([&](cudaStream_t probe) { return own_->all_gather(input, output, slice, probe); }));
+    if (own_->exchanges(work.kind, work.bytes))
+      say("kernel foreshard_exchange_gather");
+    else if (settings_.trace_paths && report.seen.find("copies") == std::string::npos)
+      say(text(trace_call([&](cudaStream_t probe) { return own_->all_gather(input, output, slice, probe); })));
     return {};
   }
   const ScatterCall call = scatter_call(work, ranks());
-  const std::string way = own_->scatter_path(call) == ScatterPath::direct
-                              ? "kernel foreshard_reduce reads the peers"
-                              : "copies into staging, kernel foreshard_reduce";
-  if (report.seen.find(way) == std::string::npos) report.seen += (report.seen.empty() ? "" : "; ") + way;
+  const ScatterPath path = own_->scatter_path(call);
+  say(path == ScatterPath::exchanged ? "kernel foreshard_exchange_reduce"
+      : path == ScatterPath::direct  ? "kernel foreshard_reduce reads the peers"
+                                     : "copies into staging, kernel foreshard_reduce");
   return own_->reduce_scatter(call, stream);
 }
 

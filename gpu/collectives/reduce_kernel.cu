@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "gpu/collectives/driver.hpp"
+#include "gpu/collectives/elements.cuh"
 #include "gpu/collectives/reduce_kernel.hpp"
 
 namespace foreshard::gpu {
@@ -28,11 +29,6 @@ struct Shared {
 
 static_assert(sizeof(Shared) <= 227 * 1024, "what a CTA may have on sm_90");
 
-__device__ std::uint32_t load_system(const std::uint32_t* word) {
-  std::uint32_t value;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-  return value;
-}
 __device__ void store_system(std::uint32_t* word, std::uint32_t value) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
@@ -94,45 +90,6 @@ __device__ bool wait_until(const ReduceLinks& links, Passed passed) {
   for (std::uint32_t spins = 1; !passed(); ++spins)
     if (spins % 4096 == 0 && load_system(links.abandon) != 0) return false;
   return true;
-}
-
-template <class T>
-__device__ float upcasts(T value) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>)
-    return __bfloat162float(value);
-  else if constexpr (std::is_same_v<T, __half>)
-    return __half2float(value);
-  else
-    return value;
-}
-template <class T>
-__device__ T narrow(float value) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>)
-    return __float2bfloat16_rn(value);
-  else if constexpr (std::is_same_v<T, __half>)
-    return __float2half_rn(value);
-  else
-    return value;
-}
-
-/// The elements of 8 or 16 bytes, upcast.
-template <class T, class Vector>
-__device__ void unpack(const Vector& vector, float (&out)[sizeof(Vector) / sizeof(T)]) {
-  constexpr int kWords = sizeof(Vector) / 4;
-  const auto& words = reinterpret_cast<const std::uint32_t(&)[kWords]>(vector);
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-      out[2 * i] = __uint_as_float(words[i] << 16);
-      out[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000U);
-    } else if constexpr (std::is_same_v<T, __half>) {
-      const float2 both = __half22float2(*reinterpret_cast<const __half2*>(&words[i]));
-      out[2 * i] = both.x;
-      out[2 * i + 1] = both.y;
-    } else {
-      out[i] = __uint_as_float(words[i]);
-    }
-  }
 }
 
 template <class T>

@@ -69,6 +69,7 @@ Result<void> SymmMemCollectives::set_up() {
   control_ = *control;
   fixed_bytes_ = kControlBytes;
   FORESHARD_TRY(check(cudaMemset(control_, 0, kControlBytes), "cudaMemset"));
+  FORESHARD_TRY(make_inboxes());
   FORESHARD_TRY(check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"));
   FORESHARD_TRY(heap_.bootstrap().barrier("own collectives"));
 
@@ -109,6 +110,42 @@ Result<void> SymmMemCollectives::set_up() {
   return check(cudaEventCreateWithFlags(&started_, cudaEventDisableTiming), "cudaEventCreate");
 }
 
+Bytes SymmMemCollectives::half_inbox(CollectiveKind kind) const {
+  const Bytes most = kind == CollectiveKind::all_gather ? tuning_.exchange_gather : tuning_.exchange_scatter;
+  return most == 0 ? 0 : exchange_half(most);
+}
+
+bool SymmMemCollectives::exchanges(CollectiveKind kind, Bytes bytes) const {
+  return ranks() > 1 &&
+         bytes <= (kind == CollectiveKind::all_gather ? tuning_.exchange_gather : tuning_.exchange_scatter);
+}
+
+Result<void> SymmMemCollectives::make_inboxes() {
+  const Bytes bytes = 2 * (half_inbox(CollectiveKind::all_gather) + half_inbox(CollectiveKind::reduce_scatter));
+  if (bytes == 0) return {};
+  const auto inboxes = heap_.allocate(bytes);
+  FORESHARD_TRY(inboxes);
+  fixed_bytes_ += bytes;
+  inboxes_ = copies_of(*inboxes);
+  return check(cudaMemset(*inboxes, 0, bytes), "cudaMemset");
+}
+
+ExchangeItem SymmMemCollectives::exchange_of(const void* input, void* output, Bytes slice, CollectiveKind kind) {
+  const bool gathers = kind == CollectiveKind::all_gather;
+  ExchangeItem item;
+  item.input = input;
+  item.output = output;
+  item.slice = slice;
+  item.call = ++exchanged_[gathers ? 0 : 1];
+  item.ranks = ranks();
+  item.rank = rank_;
+  item.abandon = links_.abandon;
+  const Bytes before = gathers ? 0 : 2 * half_inbox(CollectiveKind::all_gather);
+  const Bytes offset = before + item.call % 2 * half_inbox(kind);
+  for (std::uint32_t r = 0; r < ranks(); ++r) item.inbox[r] = reinterpret_cast<char*>(inboxes_[r] + offset);
+  return item;
+}
+
 Result<void> SymmMemCollectives::make_staging() {
   if (staging_ != nullptr) return {};
   // Groups of different sizes may stage side by side: the largest decides what every rank of the host allocates.
@@ -144,6 +181,9 @@ Result<void> SymmMemCollectives::all_gather(const void* input, void* output, Byt
   const bool in_place = static_cast<const char*>(input) == static_cast<char*>(output) + rank_ * slice;
   if (!heap_.contains(reinterpret_cast<Address>(output), slice * ranks()))
     return fail(ErrorKind::mismatch, "the output of a low-contention all-gather is not in symmetric memory");
+  if (exchanges(CollectiveKind::all_gather, slice * ranks()))
+    return launch_exchange_gather(exchange_of(input, output, slice, CollectiveKind::all_gather), tuning_.exchange_ctas,
+                                  stream);
   addresses_.input = copies_of(input);
   addresses_.output = copies_of(output);
   return gather_runner_->run(plan_gather({ranks(), rank_, {{0, slice}}, in_place, ++gathers_}), addresses_, stream);
@@ -168,6 +208,7 @@ Result<void> SymmMemCollectives::all_gather(std::span<const ShardedTensor> tenso
 
 ScatterPath SymmMemCollectives::scatter_path(const ScatterCall& call) const {
   const Bytes slice = call.elements * itemsize(call.input_type);
+  if (exchanges(CollectiveKind::reduce_scatter, slice * ranks())) return ScatterPath::exchanged;
   const bool direct = slice * ranks() <= tuning_.direct_up_to && slice <= kMaxDirect &&
                       heap_.contains(reinterpret_cast<Address>(call.input), slice * ranks());
   return direct ? ScatterPath::direct : ScatterPath::staged;
@@ -178,7 +219,15 @@ Result<void> SymmMemCollectives::reduce_scatter(const ScatterCall& call, cudaStr
     return fail(ErrorKind::mismatch, "a reduce-scatter sums float32, bfloat16 and float16 only");
   if (call.elements == 0) return {};
   const Bytes slice = call.elements * itemsize(call.input_type);
-  const bool staged = scatter_path(call) == ScatterPath::staged;
+  const ScatterPath path = scatter_path(call);
+  if (path == ScatterPath::exchanged) {
+    ExchangeItem item = exchange_of(call.input, call.output, slice, CollectiveKind::reduce_scatter);
+    item.input_type = call.input_type;
+    item.output_type = call.output_type;
+    item.scale = call.scale;
+    return launch_exchange_reduce(item, tuning_.exchange_ctas, stream);
+  }
+  const bool staged = path == ScatterPath::staged;
   if (staged) FORESHARD_TRY(make_staging());
   ReduceItem item = item_of(call);
   if (staged)

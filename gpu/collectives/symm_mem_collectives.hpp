@@ -5,6 +5,8 @@
 // on all ranks. Thread safety: one thread at a time, except abandon(). Protocol and measurements:
 // docs/gpu_collectives.md.
 //
+// Small ones of both kinds are one kernel that needs no barrier (exchange_kernel.hpp).
+//
 // All-gather: the output lies in symmetric memory, the input anywhere on the device. Each rank says that its output may
 // be overwritten, pushes its slice to the others as they say so, says that it is through, and waits for the same word
 // from all. When the stream goes on, the output is whole and the input is not read any more.
@@ -22,6 +24,8 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/device/collective.hpp"
+#include "gpu/collectives/exchange_kernel.hpp"
 #include "gpu/collectives/reduce_kernel.hpp"
 #include "gpu/collectives/symmetric_heap.hpp"
 #include "gpu/collectives/transfer_plan.hpp"
@@ -32,6 +36,9 @@ namespace foreshard::gpu {
 /// How the own collectives work; the defaults are what was fastest on H200 (docs/gpu_collectives.md). The same on all
 /// ranks.
 struct SymmMemTuning {
+  Bytes exchange_gather = kExchangeGather;    ///< whole buffers up to this go by exchange_kernel.hpp
+  Bytes exchange_scatter = kExchangeScatter;  ///< the same of a reduce-scatter
+  std::uint32_t exchange_ctas = kExchangeCtas;
   ScatterTuning scatter;
   ReduceLaunch reduce{0, 2};          ///< no CTAs here: as many as PullReduceCtas says
   Bytes brief_up_to = 16 * kMiB;      ///< whole symmetric inputs up to this are reduced on the caller's stream
@@ -49,7 +56,7 @@ struct ScatterCall {
   float scale = 1.0F;  ///< multiplies the fp32 sum
 };
 
-enum class ScatterPath : std::uint8_t { staged = 0, direct = 1 };
+enum class ScatterPath : std::uint8_t { staged = 0, direct = 1, exchanged = 2 };
 
 class SymmMemCollectives {
  public:
@@ -75,6 +82,8 @@ class SymmMemCollectives {
   /// one does not lie in symmetric memory, parts of more than 2 GiB, CUDA's.
   [[nodiscard]] Result<void> reduce_scatter(const ScatterCall& call, std::span<const ShardedTensor> tensors,
                                             cudaStream_t stream);
+  /// Whether buffers of `bytes`, all ranks' parts together, go by exchange_kernel.hpp.
+  [[nodiscard]] bool exchanges(CollectiveKind kind, Bytes bytes) const;
   /// Which way a reduce-scatter of this call goes.
   [[nodiscard]] ScatterPath scatter_path(const ScatterCall& call) const;
 
@@ -89,12 +98,17 @@ class SymmMemCollectives {
   SymmMemCollectives(SymmetricHeap& heap, std::vector<std::uint32_t> members, std::uint32_t rank,
                      const SymmMemTuning& tuning);
   [[nodiscard]] Result<void> set_up();
+  [[nodiscard]] Result<void> make_inboxes();
   /// Staging, when it is first needed: collective over the host, as the call that needs it is.
   [[nodiscard]] Result<void> make_staging();
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(members_.size()); }
   /// The copies of one buffer by rank of the group; only this rank's where it is not symmetric.
   [[nodiscard]] std::array<Address, kMaxPeers> copies_of(const void* memory) const;
   [[nodiscard]] ReduceItem item_of(const ScatterCall& call) const;
+  /// Of half an inbox of the kind.
+  [[nodiscard]] Bytes half_inbox(CollectiveKind kind) const;
+  /// Of the kind's next call.
+  [[nodiscard]] ExchangeItem exchange_of(const void* input, void* output, Bytes slice, CollectiveKind kind);
   void add_staged(ReduceItem& item, Bytes slice) const;
   void add_direct(ReduceItem& item, const ScatterCall& call, Bytes slice);
   void enter_direct(ReduceItem& item);
@@ -114,6 +128,8 @@ class SymmMemCollectives {
   SymmMemTuning tuning_;
   void* control_ = nullptr;  ///< flags, then the reduction's counters
   void* staging_ = nullptr;
+  std::array<Address, kMaxPeers> inboxes_{};  ///< by rank: two halves of all-gathers, then two of reduce-scatters
+  std::uint64_t exchanged_[2] = {};           ///< calls, by kind as in inboxes_
   Bytes fixed_bytes_ = 0;
   HostShared* host_ = nullptr;  ///< pinned
   TransferAddresses addresses_;

@@ -30,6 +30,7 @@ struct Group {
   std::uint32_t node_ranks = 0;   ///< GPUs of a node that the run uses; 0: all of the machine's
   double network_rate = 0;        ///< CollectiveRequest::network_rate
   double tensors = 1;             ///< CollectiveRequest::tensors
+  Lowering lowering = Lowering::pytorch;
 
   [[nodiscard]] bool one_node() const { return nodes <= 1; }
   [[nodiscard]] bool gathers() const { return kind == CollectiveKind::all_gather; }
@@ -55,7 +56,8 @@ struct Group {
           std::max(request.rank_stride, 1U),
           request.node_ranks,
           request.network_rate,
-          static_cast<double>(request.tensors)};
+          static_cast<double>(request.tensors),
+          request.lowering};
 }
 
 struct Estimate {

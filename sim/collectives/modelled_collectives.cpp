@@ -10,6 +10,7 @@
 #include "core/device/transport_choice.hpp"
 #include "sim/collectives/all_reduce.hpp"
 #include "sim/collectives/copy_engines.hpp"
+#include "sim/collectives/line_exchange.hpp"
 #include "sim/collectives/network_rate.hpp"
 #include "sim/collectives/point_to_point.hpp"
 #include "sim/collectives/pull_reduce.hpp"
@@ -35,7 +36,12 @@ Estimate one_way(const MachineProfile& machine, const MachineProfile&, const Gro
 }
 
 Estimate low_contention(const MachineProfile& machine, const Group& group) {
+  if (group.lowering == Lowering::foreshard && exchanges(group)) return exchange(machine, group);
   return group.gathers() ? low_contention_gather(machine, group) : low_contention_scatter(machine, group);
+}
+
+Estimate own_reduce(const MachineProfile& machine, const Group& group) {
+  return exchanges(group) ? exchange(machine, group) : pull_reduce(machine, group);
 }
 
 constexpr std::string_view kWindows = "ncclCommWindowRegister: handles of the buffer are exchanged and mapped";
@@ -55,7 +61,7 @@ constexpr std::array<Mechanism, kEnumSize<Transport>> kMechanisms{{
     {symmetric, kWindows},
     {one_way<copy_engine_gather>, kWindows},
     {one_way<low_contention>, kRendezvous},
-    {one_way<pull_reduce>, kRendezvous},
+    {one_way<own_reduce>, kRendezvous},
 }};
 static_assert(names_end_with(Transport::pull_reduce), "one row for each transport");
 

@@ -114,8 +114,11 @@ void check_transport(Bootstrap& bootstrap, Transport transport, const SymmMemTun
   demand(paths.size() == 2 && paths[0].calls == repeats, "two paths");
   if (bootstrap.rank() == 0)
     for (const PathReport& path : paths) std::fprintf(stderr, "%s\n", text(path).c_str());
-  if (transport == Transport::low_contention || transport == Transport::copy_engine)
-    demand(paths[0].seen.find("no kernel") == 0, "an all-gather of copy engines ran " + text(paths[0]));
+  if (transport == Transport::low_contention && own.exchange_gather >= kBuffer)
+    demand(paths[0].seen == "kernel foreshard_exchange_gather" && paths[1].seen == "kernel foreshard_exchange_reduce",
+           "a small collective ran " + text(paths[0]) + ", " + text(paths[1]));
+  else if (transport == Transport::low_contention || transport == Transport::copy_engine)
+    demand(paths[0].seen.find("no kernel") != std::string::npos, "an all-gather of copy engines ran " + text(paths[0]));
 }
 
 /// What `put` puts on the stream, as a graph to launch on it.
@@ -242,6 +245,7 @@ TEST_CASE("own reduce-scatters by every way") {
   const std::uint32_t ranks = ranks_here();
   if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
   SymmMemTuning brief;
+  brief.exchange_gather = brief.exchange_scatter = 0;
   brief.brief_up_to = brief.direct_up_to = 64 * kGiB;
   SymmMemTuning resident = brief;
   resident.brief_up_to = 0;
@@ -258,6 +262,21 @@ TEST_CASE("own reduce-scatters by every way") {
       check_transport(e, Transport::low_contention, tuning, 200,
                       fmt::format("brief {}, direct {}, chunks of {}", tuning.brief_up_to, tuning.direct_up_to,
                                   tuning.scatter.longest));
+    return 0;
+  };
+  CHECK(run_ranks(ranks, kTimeout, body) == 0);
+}
+
+TEST_CASE("what is small is exchanged in lines, by any number of CTAs") {
+  const std::uint32_t ranks = ranks_here();
+  if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
+  const auto body = [](Bootstrap& e) {
+    for (const std::uint32_t ctas : {1U, 5U, kExchangeCtas}) {
+      SymmMemTuning tuning;
+      tuning.exchange_gather = tuning.exchange_scatter = kBuffer;
+      tuning.exchange_ctas = ctas;
+      check_transport(e, Transport::low_contention, tuning, 300, fmt::format("exchanged by {} CTAs", ctas));
+    }
     return 0;
   };
   CHECK(run_ranks(ranks, kTimeout, body) == 0);
@@ -320,6 +339,7 @@ TEST_CASE("own collectives of several tensors, where they lie") {
   const std::uint32_t ranks = ranks_here();
   if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
   SymmMemTuning brief;
+  brief.exchange_gather = brief.exchange_scatter = 0;
   brief.brief_up_to = 64 * kGiB;
   SymmMemTuning resident;
   resident.brief_up_to = 0;
@@ -396,9 +416,15 @@ TEST_CASE("an all-gather and a reduction on streams of their own") {
 TEST_CASE("a rank that does not come holds nobody up for good") {
   const std::uint32_t ranks = ranks_here();
   if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
-  for (const Transport t : {Transport::nccl, Transport::low_contention}) {
-    CAPTURE(name(t));
-    const auto body = [t](Bootstrap& e) -> int {
+  struct Case {
+    Transport transport;
+    Bytes bytes;
+  };
+  for (const Case& c : {Case{Transport::nccl, kBuffer / 2}, Case{Transport::low_contention, kBuffer / 2},
+                        Case{Transport::low_contention, 64 * kKiB}}) {
+    CAPTURE(name(c.transport), c.bytes);
+    const auto body = [c](Bootstrap& e) -> int {
+      const Transport t = c.transport;
       Rank r(e, {t});
       void* memory = got(r.group->acquire(t, kBuffer), "acquire");
       got(e.barrier("ready"), "barrier");
@@ -407,9 +433,9 @@ TEST_CASE("a rank that does not come holds nobody up for good") {
       work.transport = t;
       work.kind = CollectiveKind::reduce_scatter;
       work.dtype = DType::bfloat16;
-      work.bytes = kBuffer / 2;
+      work.bytes = c.bytes;
       work.input = reinterpret_cast<Address>(memory);
-      work.output = reinterpret_cast<Address>(memory) + kBuffer / 2;
+      work.output = reinterpret_cast<Address>(memory) + c.bytes;
       std::thread watchdog([&] {
         std::this_thread::sleep_for(std::chrono::seconds(2));
         r.group->abort();

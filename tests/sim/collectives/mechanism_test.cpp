@@ -1,6 +1,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/device/exchange.hpp"
 #include "sim/collectives/point_to_point.hpp"
 #include "sim/collectives/ring.hpp"
 #include "tests/sim/collectives/machine.hpp"
@@ -134,6 +135,35 @@ TEST_CASE("pull-reduce is a kernel, with no copies and no temporary") {
   CHECK(got.link_bytes == kGiB * 3 / 4);
   const CollectivePrice gather = price(h200(), CollectiveKind::all_gather, Transport::low_contention, kGiB, 4);
   CHECK(gather.uses == CollectiveResource::copy_engine);
+}
+
+TEST_CASE("foreshard's own small collectives are one kernel that needs no barrier") {
+  // gpu_bench_collectives, 2026-11-27, us: of 4 x H200, and of 2, on which nothing was fitted.
+  struct Row {
+    std::uint32_t ranks;
+    Bytes bytes;
+    double us;
+  };
+  constexpr std::array kRows{Row{4, 64 * kKiB, 5.0}, Row{4, 256 * kKiB, 5.1}, Row{4, kMiB, 6.7},
+                             Row{4, 4 * kMiB, 15.0}, Row{2, 64 * kKiB, 4.5},  Row{2, 256 * kKiB, 4.7},
+                             Row{2, kMiB, 5.6},      Row{2, 4 * kMiB, 11.5}};
+  for (const Row& row : kRows) {
+    INFO(row.ranks << " ranks, " << row.bytes << " bytes");
+    const CollectivePrice got =
+        price(bare_h200(), CollectiveKind::reduce_scatter, Transport::pull_reduce, row.bytes, row.ranks);
+    CHECK(got.time.us() == Approx(row.us).epsilon(0.13));
+    CHECK(got.sms == exchange_ctas(row.bytes / row.ranks));
+  }
+  CollectiveRequest gather{CollectiveKind::all_gather, Transport::low_contention, kExchangeGather, 4, 4};
+  const MachineProfile machine = bare_h200();
+  CHECK(ModelledCollectives(machine).price(gather).uses == CollectiveResource::copy_engine);  // PyTorch's
+  gather.lowering = Lowering::foreshard;
+  CHECK(ModelledCollectives(machine).price(gather).uses == CollectiveResource::symmetric);
+  ++gather.bytes;
+  CHECK(ModelledCollectives(machine).price(gather).uses == CollectiveResource::copy_engine);
+  gather.bytes = kExchangeGather;
+  gather.tensors = 2;
+  CHECK(ModelledCollectives(machine).price(gather).uses == CollectiveResource::copy_engine);
 }
 
 TEST_CASE("a result of a wider dtype takes its own number of CTAs and is written in that dtype") {

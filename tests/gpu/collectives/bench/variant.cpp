@@ -20,13 +20,17 @@ bool set(SymmMemTuning& t, const std::string& key, const std::string& value) {
   const double number = std::atof(value.c_str());
   const auto count = static_cast<std::uint32_t>(number);
   const auto mib = static_cast<Bytes>(number * static_cast<double>(kMiB));
-  if (key == "brief") {
+  if (key == "exchange") {
+    t.exchange_gather = t.exchange_scatter = mib;
+  } else if (key == "exchange_ctas") {
+    t.exchange_ctas = count;
+  } else if (key == "brief") {
     t.brief_up_to = mib;
   } else if (key == "direct") {
     t.direct_up_to = mib;
   } else if (key == "way") {
     if (value != "direct" && value != "staged") return false;
-    t.brief_up_to = 0;
+    t.exchange_scatter = t.brief_up_to = 0;
     t.direct_up_to = value == "direct" ? 64 * kGiB : 0;
   } else if (key == "ctas") {
     t.reduce.ctas = count;

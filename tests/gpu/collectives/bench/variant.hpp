@@ -19,10 +19,11 @@ struct Variant {
   SymmMemTuning tuning;            ///< Transport::low_contention
 };
 
-/// "ag:nccl", "rs:symmetric", "ag:copy_engine", "ag:own", "rs:own,way=staged|direct,ctas=8,cluster=2,brief=16,
-/// direct=64,slots=4,longest=32,last=4,growth=150,together=2,linger=100" (sizes in MiB, growth in percent, linger in
-/// us; way=direct: by the resident worker at any size); any with "in=float32|float16|bfloat16" for the elements, own
-/// reduce-scatters with "out=…" for the result's.
+/// "ag:nccl", "rs:symmetric", "ag:copy_engine", "ag:own,exchange=1,exchange_ctas=128",
+/// "rs:own,way=staged|direct,ctas=8,
+/// cluster=2,brief=16,direct=64,slots=4,longest=32,last=4,growth=150,together=2,linger=100" (sizes in MiB, growth in
+/// percent, linger in us; way=direct: by the resident worker at any size); any with "in=float32|float16|bfloat16" for
+/// the elements, own reduce-scatters with "out=…" for the result's.
 [[nodiscard]] Result<Variant> parse_variant(std::string_view text);
 
 }  // namespace foreshard::gpu
