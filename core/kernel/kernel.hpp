@@ -78,9 +78,9 @@ enum class KernelOp : std::uint8_t {
   chunk_cat,  ///< flat; gradients…  integers {ranks, padded elements a rank of each}; casts; padding is zero;
               ///< alpha: factor (gradient division)
   // Optimizers in one pass, over lists of n contiguous tensors, list by list.
-  adam,  ///< params…, exp_avgs…, exp_avg_sqs…; gradients….  In float32; scalars {lr, beta1, beta2, eps, weight_decay},
-         ///< integers {step, from 1}
-  sgd,  ///< params…; gradients….  scalars {lr, weight_decay}
+  adam,  ///< params…, exp_avgs…, exp_avg_sqs…, [casts…]; gradients….  In float32; scalars {lr, beta1, beta2, eps,
+         ///< weight_decay}, integers {step, from 1}; `casts`: the new parameters again, each in its cast's dtype
+  sgd,  ///< params…, [casts…]; gradients….  scalars {lr, weight_decay}; `casts` as above
   // Passes over lists of n contiguous tensors, list by list, all of one dtype: torch._foreach_* (ForeachFunctors.cuh).
   // out may be a. alpha is rounded to float32; each result is rounded once more to the dtype.
   foreach_lerp,  ///< out…; a…, b…  fma(alpha, b − a, a); for |alpha| ≥ 0.5 b − (b − a) × (1 − alpha) (Lerp.h)
@@ -118,6 +118,7 @@ struct Kernel {
   KernelOp op = KernelOp::fused;
   bool causal = false;      ///< attention
   bool accumulate = false;  ///< gemm
+  bool casts = false;       ///< adam, sgd
   double alpha = 1;
   std::vector<TensorView> operands = {};
   std::vector<double> scalars = {};

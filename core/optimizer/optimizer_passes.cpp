@@ -1,6 +1,9 @@
 #include "core/optimizer/optimizer_passes.hpp"
 
 #include <map>
+#include <utility>
+
+#include "core/base/check.hpp"
 
 namespace foreshard {
 namespace {
@@ -13,6 +16,7 @@ constexpr auto kExpAvg = OptimizerTensor::exp_avg;
 constexpr auto kExpAvgSq = OptimizerTensor::exp_avg_sq;
 constexpr auto kSqrt = OptimizerTensor::sqrt;
 constexpr auto kDenominator = OptimizerTensor::denominator;
+constexpr auto kCast = OptimizerTensor::cast;
 
 const std::vector<OptimizerPass>& foreach_adam() {
   static const std::vector<OptimizerPass> kPasses{
@@ -59,6 +63,17 @@ const std::vector<OptimizerPass>& single_adam() {
   return kPasses;
 }
 
+/// With the cast in the same pass: a list more, as AMSGrad's is in _fused_adam_.
+const std::vector<OptimizerPass>& casting_passes_of(Optimizer optimizer) {
+  static const std::vector<OptimizerPass> kFused{
+      {"aten::_fused_adam_", KernelOp::adam, 5, 7, Number::none, {kParameter, kExpAvg, kExpAvgSq, kCast, kGradient}}};
+  static const std::vector<OptimizerPass> kSgd{
+      {"aten::_foreach_add_", KernelOp::sgd, 3, 3, Number::none, {kParameter, kCast, kGradient}}};
+  FORESHARD_CHECK(optimizer == Optimizer::adam_fused || optimizer == Optimizer::sgd,
+                  "an optimizer of one pass writes the all-gather's input");
+  return optimizer == Optimizer::sgd ? kSgd : kFused;
+}
+
 const std::vector<OptimizerPass>& passes_of(Optimizer optimizer) {
   static const std::vector<OptimizerPass> kFused{
       {"aten::_fused_adam_", KernelOp::adam, 4, 7, Number::none, {kParameter, kExpAvg, kExpAvgSq, kGradient}}};
@@ -81,13 +96,13 @@ const std::vector<OptimizerPass>& passes_of(Optimizer optimizer) {
 
 std::vector<OptimizerGroup> optimizer_groups(Optimizer optimizer, std::span<const OptimizerShard> shards) {
   std::vector<OptimizerGroup> out;
-  std::map<DType, std::size_t> group_of;
+  std::map<std::pair<DType, std::optional<DType>>, std::size_t> group_of;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     if (shards[i].numel == 0) continue;
-    const auto [at, fresh] = group_of.try_emplace(shards[i].dtype, out.size());
+    const auto [at, fresh] = group_of.try_emplace(std::pair{shards[i].dtype, shards[i].cast}, out.size());
     if (fresh || optimizer == Optimizer::adam_single) {
       at->second = out.size();
-      out.push_back({shards[i].dtype, {}, {}});
+      out.push_back({shards[i].dtype, shards[i].cast, {}, {}});
     }
     out[at->second].places.push_back(i);
     out[at->second].numels.push_back(shards[i].numel);
@@ -95,9 +110,10 @@ std::vector<OptimizerGroup> optimizer_groups(Optimizer optimizer, std::span<cons
   return out;
 }
 
-std::vector<OptimizerLaunch> optimizer_launches(Optimizer optimizer, std::span<const std::uint64_t> numels) {
+std::vector<OptimizerLaunch> optimizer_launches(Optimizer optimizer, std::span<const std::uint64_t> numels,
+                                                bool casts) {
   std::vector<OptimizerLaunch> out;
-  const std::vector<OptimizerPass>& passes = passes_of(optimizer);
+  const std::vector<OptimizerPass>& passes = casts ? casting_passes_of(optimizer) : passes_of(optimizer);
   if (optimizer == Optimizer::adam_single) {
     for (std::size_t i = 0; i < numels.size(); ++i)
       for (const OptimizerPass& pass : passes)
@@ -108,6 +124,11 @@ std::vector<OptimizerLaunch> optimizer_launches(Optimizer optimizer, std::span<c
     for (MultiTensorLaunch& launch : multi_tensor_launches(numels, pass.depth))
       out.push_back({&pass, std::move(launch)});
   return out;
+}
+
+Bytes bytes_of(const OptimizerLaunch& launch, const OptimizerGroup& group) {
+  const Bytes each = launch.pass->accesses * itemsize(group.dtype) + (group.cast ? itemsize(*group.cast) : 0);
+  return elements_of(launch.ranges) * each;
 }
 
 }  // namespace foreshard

@@ -5,6 +5,7 @@
 // Pure. core/models prices these launches, core/step binds them to memory.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ enum class OptimizerTensor : std::uint8_t {
   exp_avg_sq = 3,
   sqrt = 4,         ///< temporary: the root of exp_avg_sq
   denominator = 5,  ///< temporary of _single_tensor_adam
+  cast = 6,         ///< AllGatherInput::optimizer: the parameter in the dtype that is gathered
 };
 
 /// The number that a pass takes besides its tensors.
@@ -43,7 +45,7 @@ struct OptimizerPass {
   std::string_view label;
   KernelOp op = KernelOp::fused;
   std::uint32_t depth = 1;     ///< lists in multi_tensor_apply's table
-  std::uint32_t accesses = 0;  ///< reads and writes of each element
+  std::uint32_t accesses = 0;  ///< reads and writes of each element, but for its cast's
   OptimizerNumber number = OptimizerNumber::none;
   std::vector<OptimizerTensor> lists;  ///< the op's operands, list by list
 };
@@ -57,22 +59,28 @@ struct OptimizerLaunch {
 struct OptimizerShard {
   std::uint64_t numel = 0;
   DType dtype = DType::float32;
+  std::optional<DType> cast = std::nullopt;  ///< the dtype that the optimizer writes it in too
 };
 
 /// Parameters that one list of launches works on. `places`: theirs among the shards.
 struct OptimizerGroup {
   DType dtype = DType::float32;
+  std::optional<DType> cast;
   std::vector<std::size_t> places;
   std::vector<std::uint64_t> numels;
 };
 
-/// By dtype (Optimizer._group_tensors_by_device_and_dtype); adam_single takes parameters as they come, each by itself.
-/// Empty shards are left out. `shards` in model.parameters() order.
+/// By dtype (Optimizer._group_tensors_by_device_and_dtype), and by that of the casts; adam_single takes parameters as
+/// they come, each by itself. Empty shards are left out. `shards` in model.parameters() order.
 [[nodiscard]] std::vector<OptimizerGroup> optimizer_groups(Optimizer optimizer, std::span<const OptimizerShard> shards);
 
 /// Launches of the step of parameters of one dtype, in the order of their issue. `numels`: of this rank's shards.
-/// adam, adam_fused and sgd go op by op over all parameters, adam_single parameter by parameter.
+/// adam, adam_fused and sgd go op by op over all parameters, adam_single parameter by parameter. `casts`: the last pass
+/// writes OptimizerTensor::cast; of adam_fused and sgd alone, whose only pass has the new parameter in registers.
 [[nodiscard]] std::vector<OptimizerLaunch> optimizer_launches(Optimizer optimizer,
-                                                              std::span<const std::uint64_t> numels);
+                                                              std::span<const std::uint64_t> numels,
+                                                              bool casts = false);
+/// What a launch of the group reads and writes.
+[[nodiscard]] Bytes bytes_of(const OptimizerLaunch& launch, const OptimizerGroup& group);
 
 }  // namespace foreshard

@@ -396,6 +396,12 @@ TEST_CASE("host math: optimizers by hand") {
   sgd.scalars = {0.5, 0.1};
   run(t, sgd, {p, g});
   CHECK(t.memory[p][0] == Approx(1.1 - 0.5 * (-0.25 + 0.11)));
+  const auto cast = t.add({1}, 5);
+  adam.casts = sgd.casts = true;
+  run(t, adam, {p, m, v, cast, g});
+  CHECK(t.memory[cast] == t.memory[p]);
+  run(t, sgd, {p, cast, g});
+  CHECK(t.memory[cast] == t.memory[p]);
 }
 
 TEST_CASE("host math: the foreach passes by hand, in place and out of place") {

@@ -29,7 +29,7 @@ class Lists {
 void adam(const Kernel& c, std::span<const Address> addresses) {
   const std::vector<double>& s = c.scalars;
   FORESHARD_CHECK(s.size() == 5, "adam: scalars");
-  const Lists lists(c, addresses, 4);
+  const Lists lists(c, addresses, c.casts ? 5 : 4);
   const double lr = s[0];
   const double beta1 = s[1];
   const double beta2 = s[2];
@@ -41,22 +41,25 @@ void adam(const Kernel& c, std::span<const Address> addresses) {
     const HostView& m = lists.at(1, t);
     const HostView& v = lists.at(2, t);
     for (std::uint64_t i = 0; i < p.numel(); ++i) {
-      const double g = lists.at(3, t)[i] + s[4] * p[i];
+      const double g = lists.at(c.casts ? 4 : 3, t)[i] + s[4] * p[i];
       const double mean = m[i] + (1 - beta1) * (g - m[i]);
       const double square = beta2 * v[i] + (1 - beta2) * g * g;
       m.set(i, mean);
       v.set(i, square);
       p.set(i, p[i] - lr / correction1 * mean / (std::sqrt(square) / std::sqrt(correction2) + s[3]));
+      if (c.casts) lists.at(3, t).set(i, p[i]);
     }
   }
 }
 
 void sgd(const Kernel& c, std::span<const Address> addresses) {
-  const Lists lists(c, addresses, 2);
+  const Lists lists(c, addresses, c.casts ? 3 : 2);
   for (std::size_t t = 0; t < lists.tensors(); ++t) {
     const HostView& p = lists.at(0, t);
-    for (std::uint64_t i = 0; i < p.numel(); ++i)
-      p.set(i, p[i] - c.scalars.at(0) * (lists.at(1, t)[i] + c.scalars.at(1) * p[i]));
+    for (std::uint64_t i = 0; i < p.numel(); ++i) {
+      p.set(i, p[i] - c.scalars.at(0) * (lists.at(c.casts ? 2 : 1, t)[i] + c.scalars.at(1) * p[i]));
+      if (c.casts) lists.at(1, t).set(i, p[i]);
+    }
   }
 }
 

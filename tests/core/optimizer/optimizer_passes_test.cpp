@@ -46,6 +46,24 @@ std::uint64_t accesses(Optimizer optimizer, const std::vector<std::uint64_t>& nu
   return sum;
 }
 
+TEST_CASE("a pass that casts has a list more, and its bytes") {
+  const std::vector<std::uint64_t> numels(31, 8);  // of five lists a launch takes 30
+  const OptimizerGroup casting{DType::float32, DType::bfloat16, {}, {}};
+  const auto plain = optimizer_launches(Optimizer::adam_fused, numels);
+  const auto cast = optimizer_launches(Optimizer::adam_fused, numels, true);
+  CHECK(plain.size() == 1);
+  REQUIRE(cast.size() == 2);
+  CHECK(bytes_of(plain[0], {DType::float32, {}, {}, {}}) == 31 * 8 * 7 * 4);
+  CHECK(bytes_of(cast[0], casting) + bytes_of(cast[1], casting) == 31 * 8 * (7 * 4 + 2));
+  const auto groups =
+      optimizer_groups(Optimizer::sgd, std::vector<OptimizerShard>{{8, DType::float32, {}},
+                                                                   {8, DType::float32, DType::bfloat16},
+                                                                   {8, DType::float32, DType::bfloat16}});
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[1].cast == DType::bfloat16);
+  CHECK(groups[1].places == std::vector<std::size_t>{1, 2});
+}
+
 TEST_CASE("every pass handles every element once, in order") {
   const std::vector<std::uint64_t> numels{3 * kFull + 11, 0, 70'000, 1, kFull};
   const std::uint64_t elements = std::accumulate(numels.begin(), numels.end(), std::uint64_t{0});

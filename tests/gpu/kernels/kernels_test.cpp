@@ -530,9 +530,11 @@ TEST_CASE("kernels: copy-in with copy-out and chunk-cat", "[gpu]") {
 TEST_CASE("kernels: optimizers", "[gpu]") {
   NEEDS_GPU();
   for (const std::size_t tensors : {3U, 500U})
-    for (const DType gradient : {f32, b16}) {
+    for (const auto& [gradient, cast] : std::vector<std::pair<DType, std::optional<DType>>>{
+             {f32, std::nullopt}, {b16, std::nullopt}, {f32, b16}, {f32, f32}}) {
       const std::uint64_t n = tensors == 3 ? 10007 : 40;
       Case adam(KernelOp::adam);
+      adam.kernel.casts = cast.has_value();
       adam.kernel.scalars = {1e-2, 0.9, 0.999, 1e-8, 0.01};
       adam.kernel.integers = {3};
       std::vector<Output> outputs;
@@ -541,12 +543,15 @@ TEST_CASE("kernels: optimizers", "[gpu]") {
           outputs.push_back({adam.add(f32, {n + 8 * i}), 4});
           if (list == 2) adam.make_positive(outputs.back().operand);
         }
+      for (std::size_t i = 0; cast && i < tensors; ++i) outputs.push_back({adam.add(*cast, {n + 8 * i}), 4});
       for (std::size_t i = 0; i < tensors; ++i) adam.add(gradient, {n + 8 * i});
       adam.check(outputs);
       Case sgd(KernelOp::sgd);
       sgd.kernel.scalars = {0.1, 0.01};
+      sgd.kernel.casts = cast.has_value();
       outputs.clear();
       for (std::size_t i = 0; i < tensors; ++i) outputs.push_back({sgd.add(f32, {n}), 1});
+      for (std::size_t i = 0; cast && i < tensors; ++i) outputs.push_back({sgd.add(*cast, {n}), 1});
       for (std::size_t i = 0; i < tensors; ++i) sgd.add(gradient, {n});
       sgd.check(outputs);
     }
