@@ -64,9 +64,9 @@ struct CollectiveWork {
   Address output = 0;  ///< an all-gather's input may be this rank's part of it
   Reduction reduction = Reduction::average;
   /// Our own transports alone (low_contention, pull_reduce). An all-gather whose output is these tensors, each rank's
-  /// input being its parts of them (in place; `bytes` is what all parts are); a reduce-scatter whose input is these,
-  /// and whose output is the rank's parts, padded (with what was there), one behind the other. Empty: one buffer, rank
-  /// by rank. Theirs who calls.
+  /// input being its parts of them (`bytes` is what all parts are): in place where `input` is the first's address, else
+  /// one behind the other from there; a reduce-scatter whose input is these, and whose output is the rank's parts,
+  /// padded (with what was there), one behind the other. Empty: one buffer, rank by rank. Theirs who calls.
   std::span<const ShardedTensor> tensors = {};
 };
 

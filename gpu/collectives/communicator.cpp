@@ -185,7 +185,7 @@ Result<void> Communicator::issue_tensors(const CollectiveWork& work, PathReport&
   const bool gathers = work.kind == CollectiveKind::all_gather;
   if (report.seen.empty())
     report.seen = gathers ? "own: copies into the parameters" : "kernel foreshard_reduce reads the peers' gradients";
-  return gathers ? own_->all_gather(work.tensors, stream)
+  return gathers ? own_->all_gather(reinterpret_cast<const void*>(work.input), work.tensors, stream)
                  : own_->reduce_scatter(scatter_call(work, ranks()), work.tensors, stream);
 }
 

@@ -189,19 +189,23 @@ Result<void> SymmMemCollectives::all_gather(const void* input, void* output, Byt
   return gather_runner_->run(plan_gather({ranks(), rank_, {{0, slice}}, in_place, ++gathers_}), addresses_, stream);
 }
 
-Result<void> SymmMemCollectives::all_gather(std::span<const ShardedTensor> tensors, cudaStream_t stream) {
+Result<void> SymmMemCollectives::all_gather(const void* input, std::span<const ShardedTensor> tensors,
+                                            cudaStream_t stream) {
   FORESHARD_CHECK(!tensors.empty(), "an all-gather of no tensor");
-  GatherShape shape{ranks(), rank_, {}, true, 0};
   const Address first = tensors.front().address;
+  GatherShape shape{ranks(), rank_, {}, reinterpret_cast<Address>(input) == first, 0};
   Bytes bytes = 0;
+  Bytes from = 0;
   for (const ShardedTensor& tensor : tensors) {
     FORESHARD_CHECK(tensor.address >= first, "the first tensor lies lowest");
-    shape.pieces.push_back({tensor.address - first, tensor.part});
+    shape.pieces.push_back({tensor.address - first, tensor.part, from});
+    from += tensor.part;
     bytes = std::max(bytes, tensor.address - first + tensor.part * ranks());
   }
   if (!heap_.contains(first, bytes))
     return fail(ErrorKind::mismatch, "the tensors of a low-contention all-gather are not in one symmetric allocation");
   shape.sequence = ++gathers_;
+  addresses_.input = copies_of(input);
   addresses_.output = copies_of(reinterpret_cast<const void*>(first));
   return gather_runner_->run(plan_gather(shape), addresses_, stream);
 }

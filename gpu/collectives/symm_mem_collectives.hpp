@@ -73,9 +73,10 @@ class SymmMemCollectives {
   /// Gathers `slice` bytes a rank; in place when `input` is this rank's slice of `output`. Errors: the output (for
   /// pulls the input too) is not in symmetric memory, the legacy default stream, CUDA's.
   [[nodiscard]] Result<void> all_gather(const void* input, void* output, Bytes slice, cudaStream_t stream);
-  /// Gathers each of `tensors` in place (CollectiveWork::tensors), the first at the lowest address. Errors: they do not
-  /// lie in one allocation of symmetric memory, the legacy default stream, CUDA's.
-  [[nodiscard]] Result<void> all_gather(std::span<const ShardedTensor> tensors, cudaStream_t stream);
+  /// Gathers each of `tensors` (CollectiveWork::tensors), the first at the lowest address; in place, or this rank's
+  /// parts from one behind the other at `input`. Errors: the tensors do not lie in one allocation of symmetric memory,
+  /// the legacy default stream, CUDA's.
+  [[nodiscard]] Result<void> all_gather(const void* input, std::span<const ShardedTensor> tensors, cudaStream_t stream);
   /// The first one that is staged allocates the staging area, on all ranks. Errors: no memory for it, CUDA's.
   [[nodiscard]] Result<void> reduce_scatter(const ScatterCall& call, cudaStream_t stream);
   /// The input is `tensors` (CollectiveWork::tensors), in the peers' memory too: call.input is not looked at. Errors:

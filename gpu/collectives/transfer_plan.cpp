@@ -64,15 +64,16 @@ void meet(std::vector<TransferOp>& ops, const GatherShape& s, std::uint32_t slot
 
 TransferPlan plan_gather(const GatherShape& s) {
   TransferPlan plan;
-  FORESHARD_CHECK(s.in_place || s.pieces.size() <= 1, "several pieces are gathered in place");
   meet(plan.before, s, 0);
+  if (!s.in_place && s.ranks > 1) plan.lanes = 2;
   for (std::uint32_t i = 0; i < s.ranks; ++i) {
     const std::uint32_t to = peer_of(s.ranks, s.rank, i);  // itself last
     if (to == s.rank && s.in_place) continue;
+    const std::uint32_t lane = to == s.rank ? plan.lanes - 1 : 0;
     for (const GatherPiece& piece : s.pieces) {
       const Bytes place = piece.offset + s.rank * piece.slice;
-      const Place own = s.in_place ? Place{s.rank, Buffer::output, place} : Place{s.rank, Buffer::input, 0};
-      if (piece.slice != 0) plan.body.push_back(copy(0, own, {to, Buffer::output, place}, piece.slice));
+      const Place own = s.in_place ? Place{s.rank, Buffer::output, place} : Place{s.rank, Buffer::input, piece.from};
+      if (piece.slice != 0) plan.body.push_back(copy(lane, own, {to, Buffer::output, place}, piece.slice));
     }
   }
   meet(plan.after, s, 1);

@@ -73,16 +73,18 @@ struct TransferPlan {
 struct GatherPiece {
   Bytes offset = 0;  ///< in the output
   Bytes slice = 0;   ///< bytes that each rank contributes
+  Bytes from = 0;    ///< where this rank's begins in its input, if that is not in place
 };
 struct GatherShape {
   std::uint32_t ranks = 1;
   std::uint32_t rank = 0;  ///< this one
   std::vector<GatherPiece> pieces;
-  bool in_place = true;        ///< the input is slice `rank` of the output; always so with several pieces
+  bool in_place = true;        ///< the input is slice `rank` of each piece of the output
   std::uint32_t sequence = 1;  ///< one more with each all-gather of the communicator
 };
 /// Every rank's slices into every rank's output, pushed: one peer after another, all ranks in step, so that no GPU
-/// receives from two at a time. (4 × H200: 380 GB/s; from several at a time 220, pulled 364.)
+/// receives from two at a time. (4 × H200: 380 GB/s; from several at a time 220, pulled 364.) A rank's own slices,
+/// where they are not in place, are copied on a lane of their own meanwhile: they cross no link.
 [[nodiscard]] TransferPlan plan_gather(const GatherShape& shape);
 
 /// How a reduce-scatter's slices are cut and where the pieces wait. The same on all ranks.

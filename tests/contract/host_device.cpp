@@ -62,13 +62,18 @@ void HostDevice::move_tensors(Communicator& c, const CollectiveWork& work) {
   c.group->meeting.arrive_and_wait();
   const DType result = work.output_dtype.value_or(work.dtype);
   std::uint64_t written = 0;
+  const bool in_place = work.input == work.tensors.front().address;
+  Bytes gathered = 0;  // of a rank's input that is not in place
   for (std::size_t t = 0; t < work.tensors.size(); ++t) {
     const ShardedTensor& tensor = work.tensors[t];
     if (work.kind == CollectiveKind::all_gather) {
-      for (std::size_t r = 0; r < c.ranks; ++r)
-        if (r != c.place)
-          std::memcpy(reinterpret_cast<char*>(tensor.address + r * tensor.part),
-                      reinterpret_cast<const char*>(c.group->tensors[r][t].address + r * tensor.part), tensor.part);
+      for (std::size_t r = 0; r < c.ranks; ++r) {
+        const Address from =
+            in_place ? c.group->tensors[r][t].address + r * tensor.part : c.group->inputs[r] + gathered;
+        const Address to = tensor.address + r * tensor.part;
+        if (from != to) std::memcpy(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from), tensor.part);
+      }
+      gathered += tensor.part;
       continue;
     }
     const Bytes size = itemsize(work.dtype);

@@ -291,6 +291,8 @@ void check_tensors(Bootstrap& bootstrap, const SymmMemTuning& own, std::uint64_t
       reinterpret_cast<Address>(got(r.group->acquire(Transport::low_contention, kBuffer), "acquire"));
   const Address result =
       reinterpret_cast<Address>(got(r.group->acquire(Transport::low_contention, kBuffer), "acquire"));
+  void* apart = nullptr;  // inputs of gathers that are not in place, in memory that peers cannot reach
+  demand(cudaMalloc(&apart, kBuffer) == cudaSuccess, "cudaMalloc");
   std::mt19937_64 random(7);
   for (std::uint64_t i = 1; i <= repeats; ++i) {
     CollectiveWork work;
@@ -311,14 +313,19 @@ void check_tensors(Bootstrap& bootstrap, const SymmMemTuning& own, std::uint64_t
     work.kind = CollectiveKind::all_gather;
     work.input = work.output = buffer;
     demand(cudaMemsetAsync(memory(buffer), 0xff, kBuffer, r.stream) == cudaSuccess, "cudaMemsetAsync");
-    for (std::size_t t = 0; t < tensors.size(); ++t)
-      fill_pattern(memory(tensors[t].address + bootstrap.rank() * tensors[t].part), work.dtype, 0,
-                   tensors[t].part / size, bootstrap.rank(), pattern(t), r.stream);
+    if (i % 2 == 0) work.input = reinterpret_cast<Address>(apart);
+    Address from = work.input;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      const Address slice = work.input == buffer ? tensors[t].address + bootstrap.rank() * tensors[t].part : from;
+      fill_pattern(memory(slice), work.dtype, 0, tensors[t].part / size, bootstrap.rank(), pattern(t), r.stream);
+      from += tensors[t].part;
+    }
     got(r.group->issue(work, r.stream), "all_gather");
     for (std::size_t t = 0; t < tensors.size(); ++t)
       count_wrong_gather(memory(tensors[t].address), work.dtype, tensors[t].part / size, ranks, pattern(t), r.wrong,
                          r.stream);
     work.kind = CollectiveKind::reduce_scatter;
+    work.input = buffer;
     work.output = result;
     demand(cudaMemsetAsync(memory(result), 0xff, kBuffer, r.stream) == cudaSuccess, "cudaMemsetAsync");
     for (std::size_t t = 0; t < tensors.size(); ++t)
@@ -332,6 +339,7 @@ void check_tensors(Bootstrap& bootstrap, const SymmMemTuning& own, std::uint64_t
       at += tensors[t].part;
     }
   }
+  (void)cudaFree(apart);
   demand(r.found() == 0, fmt::format("tensors: {} wrong elements", r.found()));
 }
 

@@ -99,19 +99,23 @@ TEST_CASE("at each step of an all-gather every rank receives from one other") {
 }
 
 TEST_CASE("an all-gather of several tensors puts each rank's part of each into its place") {
-  const std::vector<GatherPiece> pieces{{0, 96}, {768, 8}, {1024, 0}, {1024, 33}};
+  const std::vector<GatherPiece> pieces{{0, 96, 0}, {768, 8, 96}, {1024, 0, 104}, {1024, 33, 104}};
   for (std::uint32_t ranks = 2; ranks <= kMaxPeers; ++ranks)
-    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      const bool in_place = seed % 2 == 0;
       PlanSimulation s(ranks, seed);
       for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        s.at[rank].input.assign(137, 0);
         s.at[rank].output.assign(1024 + 33 * ranks, 0);
-        s.add_own(rank, [&pieces, rank](PlanSimulation& sim) {
-          for (const GatherPiece& piece : pieces)
+        s.add_own(rank, [&pieces, rank, in_place](PlanSimulation& sim) {
+          for (const GatherPiece& piece : pieces) {
+            const Bytes own = in_place ? piece.offset + rank * piece.slice : piece.from;
             for (Bytes i = 0; i < piece.slice; ++i)
-              sim.at[rank].output[piece.offset + rank * piece.slice + i] = value_of(piece.offset, rank, i);
+              (in_place ? sim.at[rank].output : sim.at[rank].input)[own + i] = value_of(piece.offset, rank, i);
+          }
           return true;
         });
-        s.add(rank, plan_gather({ranks, rank, pieces, true, 1}));
+        s.add(rank, plan_gather({ranks, rank, pieces, in_place, 1}));
       }
       CHECK(s.run().empty());
       for (const SimulatedRank& at : s.at)
