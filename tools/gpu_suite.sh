@@ -79,6 +79,7 @@ FUSED="--optimizer adam-fused"
 OWN="--all-gather low-contention --reduce-scatter low-contention"
 # What copies and waits are left out: docs/own_program.md.
 LEAN="--all-gather-layout parameter-contiguous --reduce-scatter-input gradients --optimizer-overlap forward"
+WRITTEN="--all-gather-input optimizer"
 LLAMA_1B="llama-1b --batch 1 --seq 512 --param-dtype bfloat16 --reduce-dtype float32"
 LLAMA_8B="llama-8b --batch 1 --param-dtype bfloat16 --reduce-dtype float32 --kernels fused"
 
@@ -112,7 +113,7 @@ if part numerics; then
   while read -r name model options; do
     torch="" own=""
     case $options in *bfloat16*) torch="--mp bf16" ;; esac
-    case $name in *_lean) own="$OWN $LEAN" ;; *_lean_backward) own="$OWN ${LEAN% *} backward" ;; *) own="" ;; esac
+    case $name in *_lean) own="$OWN $FUSED $WRITTEN $LEAN" ;; *_lean_backward) own="$OWN $FUSED $WRITTEN ${LEAN% *} backward" ;; esac
     # shellcheck disable=SC2086
     run "numerics_$name" 90 $model $options $own --steps 18 --no-record --gradients "$OUT/gradients_$name" &&
       echo "--model $model ${options/--param-dtype bfloat16 --reduce-dtype float32/} $torch --steps 20 --results '$OUT/numerics_$name.out'" \
@@ -185,11 +186,13 @@ if part copies; then
 fp32 base llama-tiny --batch 2 --seq 512 $FUSED $OWN
 fp32 placed llama-tiny --batch 2 --seq 512 $FUSED $OWN $PLACED
 fp32 read llama-tiny --batch 2 --seq 512 $FUSED $OWN $READ
+fp32 written llama-tiny --batch 2 --seq 512 $FUSED $OWN $WRITTEN
 fp32 backward llama-tiny --batch 2 --seq 512 $FUSED $OWN $BACKWARD
 fp32 forward llama-tiny --batch 2 --seq 512 $FUSED $OWN $FORWARD
-fp32 all llama-tiny --batch 2 --seq 512 $FUSED $OWN $FORWARD $PLACED $READ $KEPT
+fp32 all llama-tiny --batch 2 --seq 512 $FUSED $OWN $FORWARD $PLACED $READ $WRITTEN $KEPT
+fp32 all_backward llama-tiny --batch 2 --seq 512 $FUSED $OWN $BACKWARD $PLACED $READ $WRITTEN
 fp32_padded base mlp --dim 1030 --layers 3 --batch 2 $FUSED $OWN
-fp32_padded all mlp --dim 1030 --layers 3 --batch 2 $FUSED $OWN $PLACED $READ $FORWARD
+fp32_padded all mlp --dim 1030 --layers 3 --batch 2 $FUSED $OWN $PLACED $READ $WRITTEN $FORWARD
 512 base $LLAMA_8B --seq 512 $FUSED $OWN $KEPT
 512 placed $LLAMA_8B --seq 512 $FUSED $OWN $KEPT $PLACED
 512 read $LLAMA_8B --seq 512 $FUSED $OWN $KEPT $READ
@@ -197,9 +200,11 @@ fp32_padded all mlp --dim 1030 --layers 3 --batch 2 $FUSED $OWN $PLACED $READ $F
 512 backward $LLAMA_8B --seq 512 $FUSED $OWN $KEPT $PLACED $READ $BACKWARD
 512 forward $LLAMA_8B --seq 512 $FUSED $OWN $KEPT $PLACED $READ $FORWARD
 512 forward_units $LLAMA_8B --seq 512 $FUSED $OWN $KEPT $PLACED $READ $FORWARD $UNITS
+512 written_units $LLAMA_8B --seq 512 $FUSED $OWN $KEPT $PLACED $READ $FORWARD $UNITS $WRITTEN
 4096 base $LLAMA_8B --seq 4096 $FUSED $OWN $KEPT
 4096 placed_read $LLAMA_8B --seq 4096 $FUSED $OWN $KEPT $PLACED $READ
 4096 forward_units $LLAMA_8B --seq 4096 $FUSED $OWN $KEPT $PLACED $READ $FORWARD $UNITS
+4096 written_units $LLAMA_8B --seq 4096 $FUSED $OWN $KEPT $PLACED $READ $FORWARD $UNITS $WRITTEN
 EOF_SETTINGS
 fi
 

@@ -16,6 +16,7 @@ void FullyShard::unshard(ParamGroupId id) {
   gather.small = s.sharded == Sharded::sharded_post_forward;
   gather.trivial = plan(id).shard_ranks == 1;
   gather.contiguous = plan(id).contiguous > 0 && !gather.small;
+  gather.kept = plan(id).kept_input > 0 && !gather.small;
   gather.async = settings_.unshard_async && !gather.trivial;
   // Which stream (2.1): the all-gather streams only for a synchronous gather of FORWARD or PRE_BACKWARD.
   const bool own_streams = !gather.async && state(id.unit).training != Training::idle;
@@ -52,6 +53,21 @@ std::vector<BufferRef> FullyShard::allocate_inputs(ParamGroupId id, const Gather
   return made;
 }
 
+/// This rank's part of the all-gather. Where the optimizer writes it, it is copied once, as the shards were
+/// initialised. Only this rank's copy engines read it, before the stream of the all-gather goes on (peers are pushed
+/// to), so the optimizer needs no word of theirs: its step comes behind what waited for the all-gather.
+void FullyShard::copy_in(ParamGroupId id, const Gather& gather, StreamRole memory) {
+  GroupState& s = state(id);
+  CopyIn copy{id, gather.over(), {}, gather.block, gather.contiguous, false};
+  if (gather.small) copy.parts = s.parts;
+  if (gather.kept) {
+    if (s.kept_input.valid()) return;
+    s.kept_input = backend_.allocate({Buffer::kept_input, id, {}, plan(id).kept_input, memory}).buffer;
+    copy = CopyIn{id, gather.over(), {}, s.kept_input, false, true};
+  }
+  backend_.issue(copy, gather.stream);
+}
+
 void FullyShard::all_gather(ParamGroupId id, Gather& gather) {
   const ParamGroupPlan& p = plan(id);
   const StreamRole memory = settings_.gather_alloc == GatherAlloc::compute ? StreamRole::compute : gather.stream;
@@ -68,14 +84,12 @@ void FullyShard::all_gather(ParamGroupId id, Gather& gather) {
     request.buffer = Buffer::contiguous;
     request.bytes = p.contiguous;
     state(id).contiguous_of = memory;
-  } else {
+  } else if (!gather.kept) {
     inputs = allocate_inputs(id, gather);
   }
   const Allocation block = backend_.allocate(request);
   gather.block = block.buffer;
-  CopyIn copy_in{id, gather.over(), {}, block.buffer, gather.contiguous};
-  if (gather.small) copy_in.parts = state(id).parts;
-  backend_.issue(copy_in, gather.stream);
+  copy_in(id, gather, memory);
   if (launch != gather.stream) backend_.wait_event(launch, backend_.record_event(gather.stream));
   if (kind == MemoryKind::symmetric && block.new_segment) keep_rendezvous_arrays(id, launch);
   // Async collectives run on the process group's own stream, and so do those whose buffers are marked by
@@ -85,7 +99,8 @@ void FullyShard::all_gather(ParamGroupId id, Gather& gather) {
   if (own_stream) backend_.wait_event(runs_on, backend_.record_event(launch));
   CollectiveWork work{CollectiveKind::all_gather, settings_.all_gather, p.gather, {}};
   work.dtype = p.compute;
-  backend_.issue(AllGather{id, gather.over(), block.buffer, work, gather.contiguous}, runs_on);
+  const BufferRef input = gather.kept ? state(id).kept_input : BufferRef{};
+  backend_.issue(AllGather{id, gather.over(), block.buffer, input, work, gather.contiguous}, runs_on);
   if (own_stream) {
     const EventId end = backend_.record_event(runs_on);
     if (gather.async)

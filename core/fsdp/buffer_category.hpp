@@ -14,6 +14,7 @@ namespace foreshard {
     case Buffer::offload_input:
     case Buffer::offload_cast:
     case Buffer::gather:
+    case Buffer::kept_input:
       return MemoryCategory::gather_buffers;
     case Buffer::unsharded:
     case Buffer::contiguous:

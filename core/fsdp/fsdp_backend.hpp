@@ -45,6 +45,7 @@ enum class Buffer : std::uint8_t {
   symmetric_array = 12,  ///< small arrays that rendezvous keeps, for ever
   divided_input = 13,    ///< reduce-scatter input over a gradient_divide_factor, where one rank reduces nothing
   contiguous = 14,       ///< parameter-contiguous all-gather: all unsharded parameters of the group
+  kept_input = 15,       ///< this rank's part of each all-gather, which the optimizer writes: kept for ever
 };
 
 struct BufferRequest {

@@ -42,13 +42,14 @@ struct CopyIn {
   std::vector<BufferRef> parts;  ///< by parameter, in the compute dtype; empty: the sharded parameters themselves
   BufferRef block;
   bool contiguous = false;  ///< the block is parameter-contiguous: each shard goes to its place in the parameter
+  bool kept = false;        ///< the block is this rank's part alone, which the optimizer writes from then on
 };
 
-/// In place: the input is this rank's part of the block.
 struct AllGather {
   ParamGroupId group;
   CommunicatorRole over = CommunicatorRole::shard;
   BufferRef block;
+  BufferRef input;          ///< this rank's part; invalid: it is in the block already
   CollectiveWork work;      ///< without addresses
   bool contiguous = false;  ///< as CopyIn
 };

@@ -48,6 +48,8 @@ class FullyShard {
   };
   /// The parameter `index` of the group.
   [[nodiscard]] Unsharded unsharded(ParamGroupId group, std::size_t index) const;
+  /// ParamGroupPlan::kept_input of the group; invalid before its first all-gather.
+  [[nodiscard]] BufferRef kept_input(ParamGroupId group) const { return state(group).kept_input; }
   /// The flat block behind every sharded .grad of the group; invalid after zero_grad.
   [[nodiscard]] BufferRef sharded_gradients(ParamGroupId group) const;
   /// The group's parameters, by index, whose gradients that block holds one behind the other, each padded.
@@ -66,6 +68,7 @@ class FullyShard {
     bool small = false;       ///< over the post-forward group, from the parts kept after forward
     bool trivial = false;     ///< shard group of one rank: no collective, no block
     bool contiguous = false;  ///< the block is the unsharded parameters (AllGatherLayout::parameter_contiguous)
+    bool kept = false;        ///< its input is GroupState::kept_input (AllGatherInput::optimizer)
     StreamRole stream = StreamRole::copy_in;
 
     [[nodiscard]] CommunicatorRole over() const {
@@ -81,6 +84,7 @@ class FullyShard {
     std::vector<BufferRef> unsharded;                ///< by parameter, while unsharded
     BufferRef contiguous;                            ///< in their place, parameter-contiguous
     StreamRole contiguous_of = StreamRole::compute;  ///< whose memory that is
+    BufferRef kept_input;                            ///< from the first all-gather on
     std::vector<BufferRef> parts;                    ///< by parameter, while sharded_post_forward
     std::optional<EventId> reshard_event;
     std::vector<BufferRef> accumulated;                    ///< by parameter, gradients in the reduce dtype
@@ -137,6 +141,7 @@ class FullyShard {
   // all_gather.cpp
   void unshard(ParamGroupId id);
   void all_gather(ParamGroupId id, Gather& gather);
+  void copy_in(ParamGroupId id, const Gather& gather, StreamRole memory);
   std::vector<BufferRef> allocate_inputs(ParamGroupId id, const Gather& gather);
   void keep_rendezvous_arrays(ParamGroupId id, StreamRole stream);
   void wait_for_unshard(ParamGroupId id);

@@ -305,8 +305,12 @@ void FullyShard::finalize(ParamGroupId id) {
     if (!s.pending->trivial) {
       const EventId gathered = s.pending->work.value_or(s.pending->event);
       backend_.wait_event(StreamRole::compute, gathered);
-      // Else the next forward's copy-in, which may reuse the block, waits for the compute stream.
-      if (settings_.optimizer_overlap != OptimizerOverlap::none) backend_.wait_event(s.pending->stream, gathered);
+      // Else the next forward's copy-in, which may reuse the block, and the optimizer, which writes what is gathered,
+      // wait for the compute stream.
+      if (settings_.optimizer_overlap != OptimizerOverlap::none) {
+        backend_.wait_event(StreamRole::optimizer, gathered);
+        backend_.wait_event(s.pending->stream, gathered);
+      }
     }
     backend_.free(s.pending->block);
     s.pending.reset();

@@ -106,6 +106,17 @@ void place_parameters(ParamGroupPlan& plan) {
   plan.contiguous = end;
 }
 
+/// One flat buffer has one dtype: a group of several compute dtypes is copied in.
+void keep_input(ParamGroupPlan& plan) {
+  Bytes end = 0;
+  for (ParameterPlan& p : plan.parameters) {
+    if (p.compute != plan.compute) return;
+    p.kept_offset = end;
+    end += p.cast_shard;
+  }
+  plan.kept_input = end;
+}
+
 ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> parameters, ParameterId first,
                           const Reshard& reshard, std::uint32_t sm_count) {
   const ShardGroup group = shard_dimension(settings);
@@ -139,6 +150,7 @@ ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> p
   plan.gather = plan.flat_cast * plan.shard_ranks;
   if (settings.all_gather_layout == AllGatherLayout::parameter_contiguous && plan.shard_ranks > 1)
     place_parameters(plan);
+  if (settings.all_gather_input == AllGatherInput::optimizer && plan.shard_ranks > 1) keep_input(plan);
   // Sums are of one dtype, and what is read is in the dtype that autograd wrote.
   plan.reduces_gradients =
       settings.reduce_scatter_input == ReduceScatterInput::gradients && plan.shard_ranks > 1 &&

@@ -28,6 +28,7 @@ struct ParameterPlan {
   Bytes sent_chunk = 0;    ///< the same in UnitPlan::sent
   Bytes clone = 0;         ///< int reshard: this rank's part kept after forward
   Bytes offset = 0;        ///< parameter-contiguous: where it begins in the group's block
+  Bytes kept_offset = 0;   ///< where its part begins in ParamGroupPlan::kept_input
 };
 
 /// One FSDPParamGroup: parameters that are gathered and reduced together.
@@ -42,6 +43,9 @@ struct ParamGroupPlan {
   /// AllGatherLayout::parameter_contiguous: bytes of the block that the parameters view, each from `offset` on; 0: the
   /// group is gathered rank-major.
   Bytes contiguous = 0;
+  /// AllGatherInput::optimizer: bytes of the buffer that always holds this rank's part of the all-gather, its cast
+  /// shards one behind the other; 0: they are copied in before each.
+  Bytes kept_input = 0;
   bool reduces_gradients = false;  ///< ReduceScatterInput::gradients
   Bytes flat_cast = 0;             ///< flat cast buffer over the shard group
   Bytes small_flat = 0;            ///< flat buffer of the small group's gather

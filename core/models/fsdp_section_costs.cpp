@@ -1,6 +1,7 @@
 #include "core/models/fsdp_section_costs.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/fsdp/unit_plan.hpp"
 #include "core/optimizer/optimizer_passes.hpp"
@@ -121,8 +122,13 @@ SectionCost Writer::optimizer() {
   SectionCost cost{Section::optimizer, kRootUnit, Pass::forward, {}, {}};
   std::vector<OptimizerShard> shards;
   std::vector<const Parameter*> by_id;
+  std::vector<std::optional<DType>> casts;  // likewise
   for (const Unit& unit : workload_.units)
     for (const Parameter& p : unit.parameters) by_id.push_back(&p);
+  for (const UnitPlan& unit : plans_)
+    for (const ParamGroupPlan& group : unit.groups)
+      for (const ParameterPlan& p : group.parameters)
+        casts.push_back(group.kept_input > 0 ? std::optional(p.compute) : std::nullopt);
   std::size_t parameters = 0;
   std::uint64_t on_cpu = 0;
   for (const ParameterId id : workload_.parameters_order) {
@@ -134,13 +140,12 @@ SectionCost Writer::optimizer() {
     if (settings_.offload)
       on_cpu += numel;
     else
-      shards.push_back({numel, p.dtype});
+      shards.push_back({numel, p.dtype, casts[id.value]});
   }
   for (const OptimizerGroup& group : optimizer_groups(settings_.optimizer, shards))
-    for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, group.numels))
-      cost.items.push_back(item(SectionRole::other, launch.pass->label,
-                                elements_of(launch.ranges) * launch.pass->accesses * itemsize(group.dtype),
-                                host_[HostCall::optimizer_launch]));
+    for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, group.numels, group.cast.has_value()))
+      cost.items.push_back(
+          item(SectionRole::other, launch.pass->label, bytes_of(launch, group), host_[HostCall::optimizer_launch]));
   Nanoseconds begin = host_[HostCall::optimizer_begin];
   begin.count += host_[HostCall::optimizer_parameter].count * static_cast<std::int64_t>(parameters);
   const CpuOptimizer& cpu = host_.cpu_optimizer;

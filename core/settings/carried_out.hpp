@@ -13,6 +13,7 @@ namespace foreshard {
 [[nodiscard]] inline std::vector<std::string> of_own_program(const Settings& settings) {
   std::vector<std::string> keys;
   if (settings.all_gather_layout != AllGatherLayout::rank_major) keys.emplace_back("all_gather_layout");
+  if (settings.all_gather_input != AllGatherInput::copy_in) keys.emplace_back("all_gather_input");
   if (settings.reduce_scatter_input != ReduceScatterInput::chunk_cat) keys.emplace_back("reduce_scatter_input");
   if (settings.optimizer_overlap != OptimizerOverlap::none) keys.emplace_back("optimizer_overlap");
   return keys;

@@ -35,6 +35,11 @@ enum class AllGatherLayout : std::uint8_t {
   rank_major = 0,            ///< rank by rank, and a copy-out from there (DefaultAllGatherLayout)
   parameter_contiguous = 1,  ///< one buffer that all parameters of a group view: every part at its place, no copy-out
 };
+/// What fills an all-gather's input.
+enum class AllGatherInput : std::uint8_t {
+  copy_in = 0,    ///< a cast of the shards right before each all-gather (foreach_all_gather's copy-in)
+  optimizer = 1,  ///< the optimizer, which writes each new parameter in the compute dtype too; foreshard's
+};
 /// What a reduce-scatter reads.
 enum class ReduceScatterInput : std::uint8_t {
   chunk_cat = 0,  ///< a buffer that fsdp::chunk_cat fills rank by rank (foreach_reduce_scatter_copy_in)
@@ -123,6 +128,7 @@ struct Settings {
   Transport all_gather = Transport::nccl;
   Transport reduce_scatter = Transport::nccl;
   AllGatherLayout all_gather_layout = AllGatherLayout::rank_major;
+  AllGatherInput all_gather_input = AllGatherInput::copy_in;
   ReduceScatterInput reduce_scatter_input = ReduceScatterInput::chunk_cat;
   /// FSDPModule.set_separate_reduce_scatter_group(True) (PyTorch 2.13): reduce-scatters have a communicator of their
   /// own and no longer queue behind all-gathers.

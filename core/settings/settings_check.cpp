@@ -104,12 +104,30 @@ bool shards_within_node(const Settings& settings) {
   return ranks != 0 && settings.gpus % ranks == 0;
 }
 
+/// What an all-gather whose input the optimizer writes asks for beside what all of them do (check_copies_left_out).
+Result<void> check_all_gather_input(const Settings& settings) {
+  if (settings.all_gather_input == AllGatherInput::copy_in) return {};
+  if (settings.all_gather != Transport::low_contention)
+    return contradiction(
+        fmt::format("all_gather_input optimizer with all_gather {} is not built", name(settings.all_gather)),
+        "take --all-gather low-contention, and plan with --lowering foreshard");
+  if (settings.optimizer != Optimizer::adam_fused && settings.optimizer != Optimizer::sgd)
+    return contradiction(fmt::format("all_gather_input optimizer with optimizer {}: it goes over the parameters in "
+                                     "several passes",
+                                     name(settings.optimizer)),
+                         "take --optimizer adam-fused, or sgd");
+  return {};
+}
+
 /// What foreshard's collectives without a copy ask for.
 Result<void> check_copies_left_out(const Settings& settings) {
   const bool contiguous = settings.all_gather_layout == AllGatherLayout::parameter_contiguous;
   const bool direct = settings.reduce_scatter_input == ReduceScatterInput::gradients;
-  if (!contiguous && !direct) return {};
-  const char* key = contiguous ? "all_gather_layout parameter-contiguous" : "reduce_scatter_input gradients";
+  const bool written = settings.all_gather_input == AllGatherInput::optimizer;
+  if (!contiguous && !direct && !written) return {};
+  const char* key = contiguous ? "all_gather_layout parameter-contiguous"
+                    : direct   ? "reduce_scatter_input gradients"
+                               : "all_gather_input optimizer";
   if (contiguous && settings.all_gather != Transport::low_contention)
     return contradiction(fmt::format("{} with all_gather {}: only foreshard's own all-gather places each part", key,
                                      name(settings.all_gather)),
@@ -191,6 +209,7 @@ Result<void> check(const Settings& settings) {
   if (auto ok = check_cuda_graph(settings); !ok) return ok;
   if (auto ok = check_optimizer_overlap(settings); !ok) return ok;
   if (auto ok = check_copies_left_out(settings); !ok) return ok;
+  if (auto ok = check_all_gather_input(settings); !ok) return ok;
   return check_reduce_inputs(settings);
 }
 
@@ -212,10 +231,11 @@ std::vector<std::string> warnings(const Settings& settings) {
                            "set_custom_reduce_scatter with a process group of its own does it. The second NCCL "
                            "communicator's buffers are not in the plan");
   if (settings.shard_ranks() == 1 && (settings.all_gather_layout != AllGatherLayout::rank_major ||
+                                      settings.all_gather_input != AllGatherInput::copy_in ||
                                       settings.reduce_scatter_input != ReduceScatterInput::chunk_cat))
     out.emplace_back(
-        "one shard rank gathers and reduces nothing: all_gather_layout and reduce_scatter_input change "
-        "nothing");
+        "one shard rank gathers and reduces nothing: all_gather_layout, all_gather_input and reduce_scatter_input "
+        "change nothing");
   if (settings.cuda_graph && settings.alloc_conf.find("expandable_segments:True") != std::string::npos)
     out.emplace_back("expandable segments and NCCL in a CUDA graph need NCCL_GRAPH_REGISTER=0 (pytorch#158029)");
   if (settings.pytorch != kCheckedPyTorch)

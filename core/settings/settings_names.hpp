@@ -26,6 +26,12 @@ struct EnumNames<AllGatherLayout> {
 static_assert(names_end_with(AllGatherLayout::parameter_contiguous));
 
 template <>
+struct EnumNames<AllGatherInput> {
+  static constexpr std::array<std::string_view, 2> kNames{"copy-in", "optimizer"};
+};
+static_assert(names_end_with(AllGatherInput::optimizer));
+
+template <>
 struct EnumNames<ReduceScatterInput> {
   static constexpr std::array<std::string_view, 2> kNames{"chunk-cat", "gradients"};
 };

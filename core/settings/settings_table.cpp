@@ -445,6 +445,11 @@ constexpr std::array kRows{
          "copy-out; with --lowering foreshard, and in `foreshard run`",
          Form::word, EnumNames<AllGatherLayout>::kNames},
         FORESHARD_MEMBER(word, all_gather_layout)},
+    Row{{"all_gather_input", "copy-in|optimizer",
+         "what fills an all-gather's input; optimizer: its kernel does, without a copy; with --lowering foreshard, and "
+         "in `foreshard run`",
+         Form::word, EnumNames<AllGatherInput>::kNames},
+        FORESHARD_MEMBER(word, all_gather_input)},
     Row{{"reduce_scatter_input", "chunk-cat|gradients",
          "what reduce-scatters read; gradients: them where autograd wrote them, without a copy; with --lowering "
          "foreshard, and in `foreshard run`",

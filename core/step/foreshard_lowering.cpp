@@ -218,9 +218,17 @@ void ForeshardLowering::optimizer_step(std::int32_t) {
   player_.end();
 }
 
+Address ForeshardLowering::cast_of(ParameterId parameter) const {
+  const ParameterEntry& entry = context_.parameters[parameter];
+  const BufferRef input = context_.fsdp.kept_input(entry.group);
+  return input.valid() ? context_.memory.address(input) + entry.plan->kept_offset : 0;
+}
+
 /// What works on a block is issued before the block is freed: short of memory, the allocator may then return it to the
 /// driver.
 std::size_t ForeshardLowering::step_optimizer(OptimizerPart& part, std::vector<ShardedGradient> gradients) {
+  for (const ShardedGradient& gradient : gradients)
+    parameters_[gradient.parameter.value].cast = cast_of(gradient.parameter);
   const std::size_t launches = part.launches.begin(step_ + 1, std::move(gradients));
   std::size_t issued = 0;
   part.blocks.step(

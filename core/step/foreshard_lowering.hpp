@@ -52,6 +52,8 @@ class ForeshardLowering final : public StepLowering {
     bool stepped = false;  ///< its states are made
   };
   [[nodiscard]] OptimizerPart& optimizer_part(std::optional<ParamGroupId> group);
+  /// Where the optimizer writes this parameter for the all-gather; 0: nowhere.
+  [[nodiscard]] Address cast_of(ParameterId parameter) const;
   /// How many launches the step of these has.
   std::size_t step_optimizer(OptimizerPart& part, std::vector<ShardedGradient> gradients);
   void spend_optimizer(std::size_t parameters);

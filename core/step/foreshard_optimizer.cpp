@@ -60,25 +60,32 @@ Address ForeshardOptimizer::address(OptimizerTensor tensor, const ShardedGradien
       return memory.sqrt;
     case OptimizerTensor::denominator:
       return memory.denominator;
+    case OptimizerTensor::cast:
+      return memory.cast;
   }
   return 0;
 }
 
 void ForeshardOptimizer::plan() {
   std::vector<OptimizerShard> shards;
-  for (const ShardedGradient& gradient : gradients_) shards.push_back({gradient.numel, gradient.dtype});
+  for (const ShardedGradient& gradient : gradients_) {
+    shards.push_back({gradient.numel, gradient.dtype});
+    if (parameters_[gradient.parameter.value].cast != 0) shards.back().cast = table_[gradient.parameter].plan->compute;
+  }
   launches_.clear();
   until_.assign(table_.size(), 0);
   for (const OptimizerGroup& group : optimizer_groups(optimizer_, shards))
-    for (const OptimizerLaunch& launch : optimizer_launches(optimizer_, group.numels)) {
+    for (const OptimizerLaunch& launch : optimizer_launches(optimizer_, group.numels, group.cast.has_value())) {
       Template t;
       t.pass = launch.pass;
-      t.bytes = elements_of(launch.ranges) * launch.pass->accesses * itemsize(group.dtype);
+      t.bytes = bytes_of(launch, group);
       t.kernel.op = launch.pass->op;
+      t.kernel.casts = group.cast.has_value();
       for (const OptimizerTensor tensor : launch.pass->lists)
         for (const TensorRange& range : launch.ranges) {
-          t.kernel.operands.push_back(flat(range.numel, group.dtype));
-          t.kernel.operands.back().offset = range.first * itemsize(group.dtype);
+          const DType dtype = tensor == OptimizerTensor::cast ? *group.cast : group.dtype;
+          t.kernel.operands.push_back(flat(range.numel, dtype));
+          t.kernel.operands.back().offset = range.first * itemsize(dtype);
           t.from.emplace_back(tensor, group.places[range.tensor]);
           until_[gradients_[t.from.back().second].parameter.value] = launches_.size() + 1;
         }

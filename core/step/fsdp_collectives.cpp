@@ -17,11 +17,14 @@ void FsdpCollectives::issue(const AllGather& op, StreamId on) {
     for (const ParameterPlan& p : group.parameters)
       tensors_.push_back({work.output + p.offset, p.cast_shard, p.cast_shard * group.shard_ranks});
     work.tensors = tensors_;
-    work.input = work.output;
+    work.input = op.input.valid() ? memory_.address(op.input) : work.output;
     emitter_.collective(on, work, streams_.communicator(op.over, op.group), op.group.unit);
     return;
   }
-  work.input = work.output + mesh_.place(op.over, op.group) * (work.bytes / mesh_.ranks(op.over, op.group));
+  if (op.input.valid())
+    work.input = memory_.address(op.input);
+  else
+    work.input = work.output + mesh_.place(op.over, op.group) * (work.bytes / mesh_.ranks(op.over, op.group));
   emitter_.collective(on, work, streams_.communicator(op.over, op.group), op.group.unit);
 }
 

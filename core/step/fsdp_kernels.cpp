@@ -47,7 +47,7 @@ FsdpKernels::Bound FsdpKernels::make(const CopyIn& op) {
     c.operands.front() = flat(elements, group.compute);
   }
   const Bytes part = c.operands.front().numel() * itemsize(group.compute);
-  const Bytes first = op.contiguous ? 0 : mesh_.place(op.over, op.group) * part;
+  const Bytes first = op.contiguous || op.kept ? 0 : mesh_.place(op.over, op.group) * part;
   BoundKernel out{&c, {memory_.address(op.block) + first}};
   for (std::size_t i = 0; i < group.parameters.size(); ++i)
     out.addresses.push_back(shards ? parameters_[group.parameters[i].id.value].shard : memory_.address(op.parts[i]));

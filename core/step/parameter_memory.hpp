@@ -9,6 +9,7 @@ namespace foreshard {
 
 struct ParameterMemory {
   Address shard = 0;
+  Address cast = 0;  ///< its part of the all-gather's input that the optimizer writes; 0: none
   Address exp_avg = 0;
   Address exp_avg_sq = 0;
   Address sqrt = 0;         ///< of this step

@@ -30,7 +30,7 @@ namespace foreshard {
 enum class MemoryCategory : std::uint8_t {
   parameters = 0,            ///< persistent shards
   unsharded_parameters = 1,  ///< gather outputs after copy-out
-  gather_buffers = 2,        ///< all-gather blocks and their flat cast buffers
+  gather_buffers = 2,        ///< all-gather blocks and their inputs: flat cast buffers, or kept ones
   gradients = 3,             ///< unsharded gradients, accumulated ones included
   reduce_buffers = 4,        ///< reduce-scatter inputs, and outputs that are cast back
   sharded_gradients = 5,     ///< reduce-scatter outputs that live as .grad

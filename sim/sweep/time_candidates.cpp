@@ -91,6 +91,7 @@ void TimeList::transports() {
     add(ChangeKind::all_gather, reason, [to = transport](Settings& s) {
       s.all_gather = to;
       s.all_gather_layout = AllGatherLayout::rank_major;
+      s.all_gather_input = AllGatherInput::copy_in;
     });
   const std::pair<Transport, const char*> scatters[] = {
       {Transport::symmetric, "reduce-scatters by NCCL's kernels for symmetric memory"},
@@ -153,6 +154,11 @@ void TimeList::own_program() {
     s.all_gather = Transport::low_contention;
     s.all_gather_layout = AllGatherLayout::parameter_contiguous;
   });
+  if (base_.optimizer == Optimizer::adam_fused || base_.optimizer == Optimizer::sgd)
+    add(ChangeKind::all_gather, "the optimizer writes what is gathered: no copy into the all-gathers", [](Settings& s) {
+      s.all_gather = Transport::low_contention;
+      s.all_gather_input = AllGatherInput::optimizer;
+    });
   add(ChangeKind::reduce_scatter, "reduce-scatters read the gradients where autograd wrote them: no copy of them",
       [](Settings& s) {
         s.reduce_scatter = Transport::low_contention;

@@ -40,6 +40,8 @@ std::string_view name_of(Buffer buffer) {
       return "rendezvous array";
     case Buffer::contiguous:
       return "parameter-contiguous block";
+    case Buffer::kept_input:
+      return "all-gather input";
     case Buffer::divided_input:
       return "divided reduce-scatter input";
   }

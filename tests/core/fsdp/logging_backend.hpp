@@ -125,12 +125,13 @@ class LoggingBackend final : public FsdpBackend {
                      word(stream), work.bytes, work.reduction == Reduction::sum ? " sum" : ""),
          false);
   }
-  void note_op(const CopyIn& op, StreamRole) {
+  void note_op(const CopyIn& op, StreamRole stream) {
     need(op.parts);
     need({op.block});
+    if (op.kept) note(fmt::format("kernel copy_in {} {}", op.group.unit.value, word(stream)), false);
   }
   void note_op(const AllGather& op, StreamRole stream) {
-    need({op.block});
+    need({op.block, op.input});
     note_collective("AG", op.group, op.over, op.work, stream);
   }
   void note_op(const CopyOut& op, StreamRole stream) {
@@ -178,8 +179,8 @@ class LoggingBackend final : public FsdpBackend {
     return fmt::format("{}.{}", p.unit, p.index);
   }
   [[nodiscard]] std::string name_of(const BufferRequest& r) const {
-    static constexpr std::array<std::string_view, 15> kinds{"flat", "h2d", "cast", "AG",  "U",     "ms",  "clone", "RI",
-                                                            "mc",   "RO",  "out",  "acc", "array", "div", "PC"};
+    static constexpr std::array<std::string_view, 16> kinds{
+        "flat", "h2d", "cast", "AG", "U", "ms", "clone", "RI", "mc", "RO", "out", "acc", "array", "div", "PC", "KI"};
     const std::string group = r.group.index > 0 ? fmt::format("[pg={}]", r.group.index) : std::string();
     const std::string where = r.parameter.valid() ? place(r.parameter) : fmt::format("{}{}", r.group.unit.value, group);
     return fmt::format("{} {}", kinds[static_cast<std::size_t>(r.buffer)], where);

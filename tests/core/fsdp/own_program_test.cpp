@@ -1,5 +1,7 @@
 // What foreshard's own program leaves out of FSDP2's schedule, and where it puts the optimizer: line by line.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "tests/core/fsdp/fsdp_fixture.hpp"
 
@@ -317,6 +319,114 @@ TEST_CASE("an all-gather that nobody used is over before its block comes back") 
     REQUIRE(last != lines.rend());
     CHECK((last + 1)->rfind("wait CI", 0) == 0);
   }
+}
+
+Settings written_by_optimizer() {
+  Settings s = four_gpus();
+  s.all_gather = Transport::low_contention;
+  s.all_gather_input = AllGatherInput::optimizer;
+  s.optimizer = Optimizer::adam_fused;
+  return s;
+}
+
+/// A line of a collective or kernel in words; the others are no concern of the order below.
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words(1);
+  for (const char c : line)
+    if (c == ' ')
+      words.emplace_back();
+    else
+      words.back() += c;
+  return words;
+}
+
+/// Which lines each stream, and each event, has behind it: by their place.
+class Order {
+ public:
+  explicit Order(const Lines& lines) {
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const std::vector<std::string> words = words_of(lines[i]);
+      if (words[0] == "record") events_[words[3]] = streams_[words[1]];
+      if (words[0] == "wait") streams_[words[1]].merge(std::set<std::size_t>(events_[words[2]]));
+      if (words[0] == "kernel" && words[1] == "optimizer") add("step", words[2], words[3], i);
+      if (words[0] == "collective" && words[1] == "AG" && words[3] == "shard") add("gather", words[2], words[4], i);
+    }
+  }
+  /// The steps and shard all-gathers of one unit, in host order, of which one is not behind the other on the GPU.
+  [[nodiscard]] const Lines& unordered() const { return unordered_; }
+  [[nodiscard]] std::size_t steps() const { return steps_; }
+
+ private:
+  void add(const std::string& what, const std::string& unit, const std::string& stream, std::size_t line) {
+    auto& before = of_unit_[unit][what == "step" ? "gather" : "step"];
+    for (const std::size_t other : before)
+      if (!streams_[stream].contains(other)) unordered_.push_back(fmt::format("{} {} at {}", what, unit, line));
+    of_unit_[unit][what].push_back(line);
+    streams_[stream].insert(line);
+    steps_ += what == "step" ? 1U : 0U;
+  }
+  std::map<std::string, std::set<std::size_t>> streams_;
+  std::map<std::string, std::set<std::size_t>> events_;
+  std::map<std::string, std::map<std::string, std::vector<std::size_t>>> of_unit_;
+  Lines unordered_;
+  std::size_t steps_ = 0;
+};
+
+// The shards are cast once, when they are gathered first. From then on no kernel runs, and nothing but the output is
+// allocated, for an all-gather.
+TEST_CASE("the optimizer writes the all-gather's input: copied in once") {
+  for (const bool contiguous : {false, true}) {
+    Settings s = written_by_optimizer();
+    s.param_dtype = DType::bfloat16;
+    if (contiguous) s.all_gather_layout = AllGatherLayout::parameter_contiguous;
+    Bench bench(s, 2);
+    bench.forward();
+    Lines lines = bench.take_all();
+    const std::string output = contiguous ? "a PC 1 272 CI symmetric" : "a AG 1 144 CI symmetric";
+    const auto made = std::find(lines.begin(), lines.end(), output);
+    REQUIRE(made != lines.end());
+    CHECK(Lines(made + 1, made + 4) == Lines{"a KI 1 36 CI", "kernel copy_in 1 CI", made[3]});
+    CHECK(std::none_of(lines.begin(), lines.end(), [](const std::string& l) { return l.starts_with("a flat"); }));
+    CHECK(std::count(lines.begin(), lines.end(), "kernel copy_in 1 CI") == 1);
+    for (int step = 0; step < 2; ++step) {
+      bench.backward();
+      bench.fsdp.optimizer_stepped();
+      bench.zero_grad();
+      bench.forward();
+    }
+    lines = bench.take_all();
+    CHECK(std::none_of(lines.begin(), lines.end(), [](const std::string& l) {
+      return l.starts_with("kernel copy_in") || l.starts_with("a KI") || l.starts_with("f KI");
+    }));
+  }
+}
+
+// A rank's own copy engines alone read what its optimizer writes: its streams order one behind the other.
+TEST_CASE("the optimizer and the all-gathers that read what it writes are ordered on the GPU") {
+  std::vector<Settings> all(6, written_by_optimizer());
+  all[1].reshard_after_forward = {Reshard::Kind::never, 0};
+  all[2].unshard_async = true;
+  all[2].forward_prefetch = all[2].backward_prefetch = 1;
+  all[3].prefetch_lists.backward["layers.0"] = {"layers.1"};  // which is through by then: gathered for nobody
+  all[4].all_gather_layout = AllGatherLayout::parameter_contiguous;
+  all[4].prefetch_lists.backward["layers.0"] = {"layers.1"};
+  all[5].gather_alloc = GatherAlloc::compute;
+  for (const OptimizerOverlap overlap : {OptimizerOverlap::backward, OptimizerOverlap::forward})
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      CAPTURE(i, static_cast<int>(overlap));
+      Settings s = all[i];
+      s.optimizer_overlap = overlap;
+      Bench bench(s, 2);
+      for (int step = 0; step < 3; ++step) {
+        bench.zero_grad();
+        bench.forward();
+        bench.backward();
+        if (overlap == OptimizerOverlap::forward) bench.fsdp.step_optimizers();
+      }
+      const Order order(bench.take_all());
+      CHECK(order.steps() == 9);
+      CHECK(order.unordered() == Lines{});
+    }
 }
 
 TEST_CASE("units of two groups: the blocks of the unit that was resharded last stay") {

@@ -53,6 +53,7 @@ Settings everything() {
   s.optimizer = Optimizer::adam_fused;
   s.optimizer_overlap = OptimizerOverlap::forward;
   s.all_gather_layout = AllGatherLayout::parameter_contiguous;
+  s.all_gather_input = AllGatherInput::optimizer;
   s.reduce_scatter_input = ReduceScatterInput::gradients;
   s.alloc_conf = "expandable_segments:True,max_split_size_mb:200";
   s.pytorch = "2.8~root-reshards";
@@ -293,6 +294,32 @@ TEST_CASE("foreshard's own program leaves copies out where its collectives serve
     o.nodes = 2;
     o.replicate = 2;
   }));
+}
+
+TEST_CASE("the optimizer writes the input of foreshard's own all-gathers, in its only pass") {
+  Settings s;
+  s.gpus = 4;
+  s.all_gather = Transport::low_contention;
+  s.all_gather_input = AllGatherInput::optimizer;
+  s.optimizer = Optimizer::adam_fused;
+  CHECK(check(s));
+  CHECK(warnings(s).empty());
+  CHECK(of_own_program(s) == std::vector<std::string>{"all_gather_input"});
+  const auto refused = [&](auto change) {
+    Settings other = s;
+    change(other);
+    return !check(other);
+  };
+  CHECK(refused([](Settings& o) { o.all_gather = Transport::nccl; }));
+  CHECK(refused([](Settings& o) { o.optimizer = Optimizer::adam; }));
+  CHECK(refused([](Settings& o) { o.optimizer = Optimizer::adam_single; }));
+  CHECK(refused([](Settings& o) { o.nodes = 2; }));
+  CHECK(refused([](Settings& o) { o.offload = true; }));
+  CHECK(refused([](Settings& o) { o.cuda_graph = CudaGraph{}; }));
+  CHECK_FALSE(refused([](Settings& o) { o.optimizer = Optimizer::sgd; }));
+  CHECK_FALSE(refused([](Settings& o) { o.accumulate = 2; }));
+  s.gpus = 1;
+  CHECK(warnings(s).size() == 1);
 }
 
 TEST_CASE("an optimizer that overlaps has no other order beside it") {

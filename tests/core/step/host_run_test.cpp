@@ -281,6 +281,58 @@ TEST_CASE("a Transformer trains alike under every setting that must not change n
   check_settings(small_transformer());
 }
 
+// Bit for bit: a step reads what it would have cast itself.
+TEST_CASE("all-gathers of what the optimizer wrote train as those that are copied in", "[host]") {
+  std::vector<std::pair<std::string, Settings>> all;
+  const auto add = [&](const std::string& name, auto change) {
+    Settings s = four_ranks();
+    s.all_gather = s.reduce_scatter = Transport::low_contention;
+    s.optimizer = Optimizer::adam_fused;
+    s.param_dtype = DType::bfloat16;
+    s.reduce_dtype = DType::float32;
+    change(s);
+    all.emplace_back(name, s);
+  };
+  const auto contiguous = [](Settings& s) { s.all_gather_layout = AllGatherLayout::parameter_contiguous; };
+  add("rank-major", [](Settings&) {});
+  add("float32, SGD", [](Settings& s) {
+    s.param_dtype = s.reduce_dtype = std::nullopt;
+    s.optimizer = Optimizer::sgd;
+  });
+  add("parameter-contiguous", contiguous);
+  add("accumulated", [&](Settings& s) {
+    contiguous(s);
+    s.accumulate = 2;
+  });
+  add("HSDP, async", [](Settings& s) {
+    s.replicate = 2;
+    s.unshard_async = true;
+  });
+  add("a smaller group", [](Settings& s) { s.reshard_after_forward = {Reshard::Kind::group, 2}; });
+  for (const OptimizerOverlap overlap : {OptimizerOverlap::backward, OptimizerOverlap::forward})
+    for (const bool keeps : {false, true})
+      add("overlap " + std::string(name(overlap)), [&](Settings& s) {
+        contiguous(s);
+        s.reduce_scatter_input = ReduceScatterInput::gradients;
+        s.optimizer_overlap = overlap;
+        if (keeps) s.reshard_after_forward = {Reshard::Kind::never, 0};
+      });
+  ModelConfig tuned = small_llama();
+  tuned.lora = {2, {"wq", "w2"}};  // frozen parameters, which no optimizer writes
+  for (const ModelConfig& model : {small_mlp(), small_llama(), tuned})
+    for (auto& [name, settings] : all) {
+      INFO(model.name << ", " << name);
+      settings.all_gather_input = AllGatherInput::copy_in;
+      const Trained copied = train(model, settings);
+      settings.all_gather_input = AllGatherInput::optimizer;
+      const Trained written = train(model, settings);
+      CHECK(written.losses == copied.losses);
+      CHECK(written.gradients == copied.gradients);
+      CHECK(written.parameters == copied.parameters);
+      CHECK(written.kernels.size() < copied.kernels.size());
+    }
+}
+
 TEST_CASE("units of two parameter groups train alike", "[host]") {
   Settings mixed = four_ranks();
   mixed.param_dtype = DType::bfloat16;
@@ -324,6 +376,14 @@ TEST_CASE("fused kernels train as eager ones do", "[host]") {
   }
 }
 
+void check_launches(const ModelConfig& model, const Settings& settings, const Trained& trained) {
+  CHECK(worst_update(trained, settings.optimizer != Optimizer::sgd) < 1e-5);
+  CHECK(trained.optimizer.size() >= (model.layers == 60 ? 2 : 1));
+  REQUIRE(trained.kernels.size() > trained.optimizer.size());
+  const auto last = trained.kernels.end() - static_cast<std::ptrdiff_t>(trained.optimizer.size());
+  CHECK(std::equal(last, trained.kernels.end(), trained.optimizer.begin()));
+}
+
 TEST_CASE("every optimizer does torch.optim's step, in the launches that a plan prices", "[host]") {
   ModelConfig many = small_mlp();  // more parameters than any launch's lists
   many.dim = many.ffn = 6;
@@ -333,12 +393,12 @@ TEST_CASE("every optimizer does torch.optim's step, in the launches that a plan 
       INFO(static_cast<int>(optimizer));
       Settings settings = four_ranks();
       settings.optimizer = optimizer;
-      const Trained trained = train(model, settings);
-      CHECK(worst_update(trained, optimizer != Optimizer::sgd) < 1e-5);
-      CHECK(trained.optimizer.size() >= (model.layers == 60 ? 2 : 1));
-      REQUIRE(trained.kernels.size() > trained.optimizer.size());
-      const auto last = trained.kernels.end() - static_cast<std::ptrdiff_t>(trained.optimizer.size());
-      CHECK(std::equal(last, trained.kernels.end(), trained.optimizer.begin()));
+      check_launches(model, settings, train(model, settings));
+      if (optimizer != Optimizer::adam_fused && optimizer != Optimizer::sgd) continue;
+      settings.param_dtype = DType::bfloat16;
+      settings.all_gather = Transport::low_contention;
+      settings.all_gather_input = AllGatherInput::optimizer;
+      check_launches(model, settings, train(model, settings));
     }
 }
 
