@@ -53,6 +53,22 @@ std::vector<std::string> option_names(const OptionSet& options) {
   return names;
 }
 
+/// "it is an option of plan and sweep"; empty: of no verb.
+std::string whose(const std::string& name) {
+  std::vector<std::string_view> of;
+  for (const Verb& verb : verbs()) {
+    OptionSet options({}, {});
+    const Action unused = verb.add(options);
+    const std::vector<std::string> names = option_names(options);
+    if (std::find(names.begin(), names.end(), name) != names.end()) of.push_back(verb.name);
+  }
+  if (of.empty()) return {};
+  std::string text = "it is an option of ";
+  for (std::size_t i = 0; i < of.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 < of.size() ? ", " : " and ", of[i]);
+  return text;
+}
+
 /// CLI11 would take the word behind an unknown option for an input, so options are looked at first.
 Result<void> check_options(const OptionSet& options, const std::vector<std::string>& arguments) {
   const std::string& verb = arguments[0];
@@ -66,9 +82,10 @@ Result<void> check_options(const OptionSet& options, const std::vector<std::stri
     const bool short_with_value =
         name[1] != '-' && std::find(names.begin(), names.end(), name.substr(0, 2)) != names.end();
     if (short_with_value) continue;
+    const std::string what = fmt::format("unknown option '{}' of {}", name, verb);
+    if (std::string others = whose(name); !others.empty()) return tl::unexpected(usage(what, std::move(others)));
     const auto near = nearest(name, known);
-    return tl::unexpected(usage(fmt::format("unknown option '{}' of {}", name, verb),
-                                near ? "did you mean '" + *near + "'?" : "foreshard " + verb + " --help"));
+    return tl::unexpected(usage(what, near ? "did you mean '" + *near + "'?" : "foreshard " + verb + " --help"));
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include "cli/options/option_set.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -196,8 +197,7 @@ Option OptionSet::add_texts(const std::string& names, std::function<void(const s
                             const std::string& help, Values values) {
   CLI::Option* option = parts_->app.add_option_function<std::vector<std::string>>(names, take, help);
   option->type_size(1)->expected(values == Values::all_or_nothing ? 0 : 1, 1);
-  option->multi_option_policy(values == Values::last ? CLI::MultiOptionPolicy::TakeLast
-                                                     : CLI::MultiOptionPolicy::TakeAll);
+  option->multi_option_policy(values == Values::once ? CLI::MultiOptionPolicy::Throw : CLI::MultiOptionPolicy::TakeAll);
   option->allow_extra_args(false);
   return {*this, *option};
 }
@@ -224,6 +224,17 @@ static const CLI::Option* given_twice(const CLI::App& app) {
   return nullptr;
 }
 
+/// A flag that is given on and off; null: none.
+static const CLI::Option* on_and_off(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() > 0 || option->get_fnames().empty() || option->count() < 2) continue;
+    const std::vector<std::string>& said = option->results();
+    if (std::any_of(said.begin(), said.end(), [&](const std::string& one) { return one != said.front(); }))
+      return option;
+  }
+  return nullptr;
+}
+
 Result<bool> OptionSet::parse(const std::vector<std::string>& arguments) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11 takes the last first
   try {
@@ -233,13 +244,17 @@ Result<bool> OptionSet::parse(const std::vector<std::string>& arguments) {
   } catch (const CLI::ArgumentMismatch& error) {
     const CLI::Option* twice = given_twice(parts_->app);
     if (twice == nullptr) return fail(ErrorKind::usage, error.what());
-    return fail(ErrorKind::usage, fmt::format("{} is given {} times", twice->get_name(), twice->count()), {},
+    return fail(ErrorKind::usage,
+                fmt::format("{} is given as {}", twice->get_name(), fmt::join(twice->results(), " and as ")), {},
                 "it takes one value: leave the others out");
   } catch (const CLI::ParseError& error) {  // CLI11's own words without its class names
     return fail(ErrorKind::usage, error.what(), {}, parts_->hint);
   } catch (const std::logic_error&) {  // CLI11 2.1 converts a flag's value with std::stoll
     return fail(ErrorKind::usage, "a flag's value is neither true nor false");
   }
+  if (const CLI::Option* both = on_and_off(parts_->app); both != nullptr)
+    return fail(ErrorKind::usage, fmt::format("{} and --{} are both given", both->get_name(), both->get_fnames()[0]),
+                {}, "leave one of the two out");
   return true;
 }
 

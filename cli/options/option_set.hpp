@@ -61,7 +61,7 @@ class Option {
 
 /// How often an option counts and what it takes.
 enum class Values : std::uint8_t {
-  last,           ///< one value; given again, the last counts
+  once,           ///< one value; given again is refused
   all,            ///< one value each time
   all_or_nothing  ///< as `all`; the option alone gives none
 };
@@ -106,7 +106,7 @@ class OptionSet {
   Option add_option(const std::string& names, std::optional<std::uint64_t>& value, const std::string& help);
   Option add_option(const std::string& names, std::optional<double>& value, const std::string& help);
   Option add_flag(const std::string& names, bool& value, const std::string& help);
-  /// `take` hears true or false, last one given.
+  /// `take` hears true or false, once.
   Option add_flag(const std::string& names, std::function<void(bool)> take, const std::string& help);
   /// `take` hears the texts as typed, once.
   Option add_texts(const std::string& names, std::function<void(const std::vector<std::string>&)> take,
@@ -115,7 +115,8 @@ class OptionSet {
   Option add_text(const std::string& names, std::function<Result<void>(const std::string&)> take,
                   const std::string& help);
 
-  /// Reads a verb's arguments in the order typed. False where --help was among them. Errors: usage.
+  /// Reads a verb's arguments in the order typed. False where --help was among them. Errors: usage, also of an option
+  /// of one value that is given twice, and of a flag that is given on and off: none is the last.
   [[nodiscard]] Result<bool> parse(const std::vector<std::string>& arguments);
   /// After parse(): refuses (usage) an output with an empty name, one that any other option or input names as well
   /// (also as a file of a model's folder), two that are one file, whatever else may be written over, "-" where the

@@ -47,7 +47,7 @@ void SettingOptions::add_to(OptionSet& set, std::string_view unused) {
            [&given](const std::vector<std::string>& texts) {
              given.values.insert(given.values.end(), texts.begin(), texts.end());
            },
-           help, setting.repeatable ? Values::all : Values::last)
+           help, setting.repeatable ? Values::all : Values::once)
         .type_name(std::string(setting.values))
         .suggest(setting.words)
         .group(setting.key == unused ? "" : kHeading);
@@ -70,9 +70,8 @@ Result<void> SettingOptions::check_once() const {
 Result<Settings> SettingOptions::apply(Settings settings) const {
   FORESHARD_TRY(check_once());
   for (const auto& given : options_) {
-    for (std::size_t i = given->repeatable || given->values.empty() ? 0 : given->values.size() - 1;
-         i < given->values.size(); ++i) {
-      std::string value = given->values[i];
+    for (const std::string& typed : given->values) {
+      std::string value = typed;
       if (given->is_file) {
         auto text = read_json_file(value);
         FORESHARD_TRY(text);
@@ -81,7 +80,7 @@ Result<Settings> SettingOptions::apply(Settings settings) const {
       auto set = set_setting(settings, given->key, value);
       if (!set) {
         Error error = set.error();
-        return tl::unexpected(given->is_file ? of_file(std::move(error), given->values[i]) : error);
+        return tl::unexpected(given->is_file ? of_file(std::move(error), typed) : error);
       }
     }
   }

@@ -31,7 +31,7 @@ class SettingOptions {
     std::string key;
     std::string option = {};          ///< "--key"
     bool is_file = false;             ///< the text names a file that holds the value
-    std::vector<std::string> values;  ///< as typed; the last counts unless the row is repeatable
+    std::vector<std::string> values;  ///< as typed; one unless the row is repeatable
     bool repeatable = false;
   };
   /// Refuses (usage) two values of one unit.

@@ -99,13 +99,14 @@ void SourceOptions::add_lowering_to(OptionSet& set) {
          [this](const std::string& text) -> Result<void> {
            source.lowering = parse_name<Lowering>(text);
            if (!source.lowering)
-             return fail(ErrorKind::usage, fmt::format("--lowering is pytorch or foreshard, not '{}'", text));
+             return fail(ErrorKind::usage, fmt::format("one program is planned, pytorch or foreshard, not '{}'", text),
+                         {}, "a list of both is none: give one after the other, and compare");
            return {};
          },
          "whose program is planned: pytorch (eager PyTorch's kernels and copies) or foreshard (what `foreshard run` "
          "issues); default: the run store's, else pytorch")
       .type_name("pytorch|foreshard")
-      .one_of({"pytorch", "foreshard"});
+      .suggest({"pytorch", "foreshard"});
 }
 
 std::string machine_note(const std::string& of_run) {

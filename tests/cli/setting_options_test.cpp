@@ -81,9 +81,14 @@ TEST_CASE("options set options on top of a source's settings") {
   CHECK(settings->reduce_scatter_release == Release::record_stream);
 }
 
-TEST_CASE("the last of an option counts; repeatable ones add up") {
+TEST_CASE("an option of one value is given once; repeatable ones add up") {
+  const auto twice = parsed({"--gpus", "2", "--gpus", "4"});
+  REQUIRE_FALSE(twice);
+  CHECK(twice.error().what == "--gpus is given as 2 and as 4");
+  CHECK(parsed({"--offload", "--no-offload"}).error().what == "--offload and --no-offload are both given");
+  CHECK(parsed({"--offload", "--offload"})->offload);
   const auto settings =
-      parsed({"--gpus", "2", "--gpus", "4", "--reshard-of-unit", "layers.0=false", "--reshard-of-unit", "layers.1=2"});
+      parsed({"--gpus", "4", "--reshard-of-unit", "layers.0=false", "--reshard-of-unit", "layers.1=2"});
   REQUIRE(settings);
   CHECK(settings->gpus == 4);
   CHECK(settings->reshard_of_unit.size() == 2);
