@@ -32,12 +32,17 @@ const std::string& given(const SweepResult& result, const SweepPoint& point, std
   return file == result.files.end() ? point.values[range] : file->second;
 }
 
+/// A rank that has all experts sees no imbalance.
+bool has(const SweepPoint& point, const Range& range) {
+  return range.key != "router_imbalance" || point.settings.expert_parallel > 1;
+}
+
 /// "--forward-prefetch 2 --all-gather nccl": what plan takes for the same point; or only where points differ.
 std::string options_of(const SweepResult& result, const SweepPoint& point, bool differing = false) {
   std::string out;
   for (std::size_t i = 0; i < result.ranges.size(); ++i) {
     const Range& range = result.ranges[i];
-    if (differing && range.values.size() < 2) continue;
+    if ((differing && range.values.size() < 2) || !has(point, range)) continue;
     const auto table = setting_table();
     const auto setting =
         std::find_if(table.begin(), table.end(), [&](const SettingOption& c) { return c.key == range.key; });
@@ -101,7 +106,8 @@ void print_points(std::ostream& out, const SweepResult& result, const std::vecto
   for (const std::size_t index : indices) {
     const SweepPoint& point = result.points[index];
     std::vector<std::string> cells;
-    for (const std::size_t i : shown) cells.push_back(given(result, point, i).substr(0, most));
+    for (const std::size_t i : shown)
+      cells.push_back(has(point, result.ranges[i]) ? given(result, point, i).substr(0, most) : "-");
     if (times) {
       cells.push_back(milliseconds(point.step_ms));
       cells.push_back(fmt::format("{:.0f} %", point.uncertainty * 100));
@@ -165,7 +171,7 @@ std::string slowest_words(const SweepResult& result, const SweepPoint& best) {
     if (point.state != SweepPoint::State::ran || !point.has_time || point.valid != best.valid) continue;
     if (point.may_run_out_of_memory != best.may_run_out_of_memory) continue;
     if ((point.tokens_per_s_per_gpu > 0) != (best.tokens_per_s_per_gpu > 0)) continue;
-    if (point.settings.router_imbalance != best.settings.router_imbalance) continue;
+    if (point.router_imbalance != best.router_imbalance) continue;
     if (slowest == nullptr || time(point) > time(*slowest)) slowest = &point;
   }
   if (slowest == nullptr || !best.has_time || slowest == &best) return {};
@@ -357,7 +363,7 @@ Json point_json(const SweepResult& result, std::size_t index) {
   json["index"] = index;
   json["settings"] = Json::object();
   for (std::size_t i = 0; i < result.ranges.size(); ++i) {
-    const std::string& value = point.values[i];
+    const std::string& value = has(point, result.ranges[i]) ? point.values[i] : std::string("null");
     Json& out = json["settings"][result.ranges[i].key];
     const bool one = out.is_null();  // reshard_of_unit has a range for each unit
     const Json parsed = parse_ordered_json_text(value);
@@ -436,12 +442,12 @@ Json imbalances_json(const SweepResult& result) {
   if (result.others.empty()) return nullptr;
   Json list = Json::array();
   const auto add = [&](const Ranking& ranking) {
-    list.push_back({{"router_imbalance",
-                     ranking.best ? Json(result.points[*ranking.best].settings.router_imbalance) : Json(nullptr)},
-                    {"best", optional_index(ranking.best)},
-                    {"fastest", optional_index(ranking.fastest)},
-                    {"pareto", ranking.pareto},
-                    {"ties", ranking.ties}});
+    list.push_back(
+        {{"router_imbalance", ranking.best ? Json(result.points[*ranking.best].router_imbalance) : Json(nullptr)},
+         {"best", optional_index(ranking.best)},
+         {"fastest", optional_index(ranking.fastest)},
+         {"pareto", ranking.pareto},
+         {"ties", ranking.ties}});
   };
   add(result);
   for (const Ranking& ranking : result.others) add(ranking);
@@ -491,8 +497,8 @@ std::vector<double> imbalances(const SweepResult& result) {
   std::vector<double> out;
   for (const SweepPoint& point : result.points)
     if (point.state != SweepPoint::State::refused &&
-        std::find(out.begin(), out.end(), point.settings.router_imbalance) == out.end())
-      out.push_back(point.settings.router_imbalance);
+        std::find(out.begin(), out.end(), point.router_imbalance) == out.end())
+      out.push_back(point.router_imbalance);
   return out.size() > 1 ? out : std::vector<double>{};
 }
 

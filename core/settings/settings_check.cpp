@@ -44,11 +44,17 @@ Result<void> check_positive(const Settings& settings) {
 
 /// torchtitan's ParallelDims: expert-parallel ranks are a part of the shard dimension (dp_shard_in_ep).
 Result<void> check_expert_parallel(const Settings& settings) {
+  if (settings.expert_parallel > 1 && settings.tensor_parallel > 1)
+    return contradiction("tensor_parallel together with expert_parallel is not modelled", "leave one of the two out");
+  if (settings.expert_parallel == 1 && settings.router_imbalance > 1)
+    return contradiction(fmt::format("router_imbalance {} without expert_parallel: no rank has experts of its own, so "
+                                     "that none gets more tokens than others",
+                                     settings.router_imbalance),
+                         "give --expert-parallel as well, or leave --router-imbalance out");
   if (settings.router_imbalance < 1 || settings.router_imbalance > settings.expert_parallel)
     return contradiction(fmt::format("router_imbalance {} with expert_parallel {}: it is 1 to {}",
                                      settings.router_imbalance, settings.expert_parallel, settings.expert_parallel),
-                         "a rank gets all tokens of its expert-parallel group at most; without --expert-parallel no "
-                         "rank has experts of its own");
+                         "a rank gets all tokens of its expert-parallel group at most");
   if (settings.expert_parallel == 1) return {};
   if (settings.shard_ranks() % settings.expert_parallel != 0)
     return contradiction(fmt::format("expert_parallel {} does not divide the {} shard ranks", settings.expert_parallel,
@@ -195,12 +201,12 @@ Result<void> check(const Settings& settings) {
   if (settings.world() % settings.replicate != 0)
     return contradiction(fmt::format("replicate {} does not divide the {} GPUs", settings.replicate, settings.world()),
                          "an HSDP mesh is replicate x shard");
+  if (auto ok = check_expert_parallel(settings); !ok) return ok;
   if (std::uint64_t{settings.replicate} * settings.tensor_parallel > settings.world() ||
       settings.world() % (settings.replicate * settings.tensor_parallel) != 0)
     return contradiction(fmt::format("replicate {} x tensor_parallel {} does not divide the {} GPUs",
                                      settings.replicate, settings.tensor_parallel, settings.world()),
                          "the mesh is replicate x shard x tensor parallel");
-  if (auto ok = check_expert_parallel(settings); !ok) return ok;
   if (auto ok = check_reshard(settings, "reshard_after_forward", settings.reshard_after_forward); !ok) return ok;
   for (const auto& [unit, reshard] : settings.reshard_of_unit)
     if (auto ok = check_reshard(settings, "reshard_of_unit " + unit, reshard); !ok) return ok;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
 
@@ -11,6 +12,7 @@ namespace foreshard {
 namespace {
 
 constexpr std::string_view kUnitKey = "reshard_of_unit";
+constexpr std::string_view kImbalanceKey = "router_imbalance";
 
 const SettingOption* find_setting(std::string_view key) {
   for (const SettingOption& setting : setting_table())
@@ -46,6 +48,14 @@ Result<void> add_part(std::string_view key, std::string_view part, std::vector<s
     values.push_back(std::to_string(value));
     if (value == *last) return {};
   }
+}
+
+/// Whether some points have their experts on several ranks.
+bool splits_experts(std::span<const Range> ranges) {
+  return std::any_of(ranges.begin(), ranges.end(), [](const Range& range) {
+    return range.key == "expert_parallel" &&
+           std::any_of(range.values.begin(), range.values.end(), [](const std::string& value) { return value != "1"; });
+  });
 }
 
 }  // namespace
@@ -118,8 +128,18 @@ Result<Settings> settings_at(const Settings& base, std::span<const Range> ranges
   Settings settings = base;
   const std::vector<std::string> values = values_at(ranges, index);
   for (std::size_t i = 0; i < ranges.size(); ++i) FORESHARD_TRY(set_setting(settings, ranges[i].key, values[i]));
+  if (settings.expert_parallel == 1 && splits_experts(ranges)) settings.router_imbalance = 1;
   FORESHARD_TRY(check(settings));
   return settings;
+}
+
+double router_imbalance_at(const Settings& base, std::span<const Range> ranges, std::size_t index) {
+  Settings settings = base;
+  const std::vector<std::string> values = values_at(ranges, index);
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    if (ranges[i].key == kImbalanceKey)
+      FORESHARD_CHECK(set_setting(settings, kImbalanceKey, values[i]), "parse_range() tried every value");
+  return settings.router_imbalance;
 }
 
 }  // namespace foreshard

@@ -47,7 +47,12 @@ void add_values(std::vector<Range>& ranges, std::string_view key, const std::vec
 /// The value of each range at point `index`.
 [[nodiscard]] std::vector<std::string> values_at(std::span<const Range> ranges, std::size_t index);
 
-/// `base` with the values of point `index` set, and checked. Fails where the options contradict each other.
+/// `base` with the values of point `index` set, and checked. Beside points whose experts are on several ranks, one of
+/// expert_parallel 1 has router_imbalance 1: a rank that has all experts sees none. Fails where the options contradict
+/// each other.
 [[nodiscard]] Result<Settings> settings_at(const Settings& base, std::span<const Range> ranges, std::size_t index);
+
+/// The router_imbalance that point `index` was asked for, whether or not it has one.
+[[nodiscard]] double router_imbalance_at(const Settings& base, std::span<const Range> ranges, std::size_t index);
 
 }  // namespace foreshard

@@ -47,6 +47,12 @@ void fill(const Prediction& p, SweepPoint& point) {
   if (point.state == SweepPoint::State::ran) point.tokens_per_s_per_gpu = work_per_second(p.work, point.step_ms);
 }
 
+/// What point `index` was asked for.
+void place(const SweepRequest& request, std::size_t index, SweepPoint& point) {
+  point.values = values_at(request.ranges, index);
+  point.router_imbalance = router_imbalance_at(request.base, request.ranges, index);
+}
+
 SweepPoint run_point(WorkloadSource& source, const MachineProfile& machine, const SweepRequest& request,
                      const std::optional<HostScale>& host_scale, std::size_t index) {
   const auto settings = settings_at(request.base, request.ranges, index);
@@ -55,7 +61,7 @@ SweepPoint run_point(WorkloadSource& source, const MachineProfile& machine, cons
     point = simulate_point(source, machine, {request.memory_limit, host_scale, false, request.differences}, *settings);
   else
     refuse(point, settings.error());
-  point.values = values_at(request.ranges, index);
+  place(request, index, point);
   return point;
 }
 
@@ -113,7 +119,7 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
   for (std::size_t i = 0; i < *count; ++i) {
     if (i < request.known.size() && request.known[i]) {
       points[i] = *request.known[i];
-      points[i].values = values_at(request.ranges, i);
+      place(request, i, points[i]);
       if (const auto settings = settings_at(request.base, request.ranges, i)) points[i].settings = *settings;
     } else if (request.part.has(i)) {
       to_run.push_back(i);
@@ -143,7 +149,7 @@ std::vector<PointCost> costs(const std::vector<SweepPoint>& points, std::optiona
   };
   const auto ran = [&](const SweepPoint& point) {
     return point.state == SweepPoint::State::ran &&
-           point.settings.router_imbalance == router_imbalance.value_or(point.settings.router_imbalance);
+           point.router_imbalance == router_imbalance.value_or(point.router_imbalance);
   };
   std::optional<std::array<bool, 3>> least;
   for (const SweepPoint& point : points)

@@ -43,8 +43,10 @@ struct SweepPoint {
   enum class State : std::uint8_t { ran = 0, out_of_memory = 1, deadlock = 2, refused = 3 };
   State state = State::ran;
   std::vector<std::string> values;  ///< of each range
-  Settings settings;                ///< empty defaults where the options contradict each other
-  std::string reason;               ///< of a refusal or a deadlock
+  /// That was asked for; settings have it where experts are on several ranks.
+  double router_imbalance = 1;
+  Settings settings;   ///< empty defaults where the options contradict each other
+  std::string reason;  ///< of a refusal or a deadlock
   bool has_time = false;
   double step_ms = 0;
   double host_ms = 0;
@@ -107,7 +109,8 @@ struct SweepRequest {
 /// all may, and of points without a time those that retry in each step only where all do: their time would not be
 /// valid.
 /// Times are compared a token where batch, seq or accumulate differ between points, else a step.
-/// `router_imbalance`: of points with this one alone, which is what the data does and no choice; none: of all.
+/// `router_imbalance`: of points that were asked for with this one alone, which is what the data does and no choice;
+/// none: of all.
 [[nodiscard]] std::vector<PointCost> costs(const std::vector<SweepPoint>& points,
                                            std::optional<double> router_imbalance = {});
 

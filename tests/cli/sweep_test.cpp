@@ -206,7 +206,7 @@ TEST_CASE("points are ranked among those of their router_imbalance, which is no 
     SweepPoint out;
     out.values = {std::to_string(ranks), imbalance == 1 ? "1" : "2"};
     out.settings.expert_parallel = ranks;
-    out.settings.router_imbalance = imbalance;
+    out.settings.router_imbalance = out.router_imbalance = imbalance;
     out.has_time = true;
     out.step_ms = ms;
     out.exposed_all_to_all_ms = ms / 10;

@@ -209,6 +209,9 @@ TEST_CASE("expert-parallel ranks divide the shard dimension, and one gets all to
   CHECK(check(s));
   s.router_imbalance = 4.5;
   CHECK(check(s).error().what == "router_imbalance 4.5 with expert_parallel 4: it is 1 to 4");
+  s.tensor_parallel = 3;  // it divides nothing either: what is not modelled is said first
+  CHECK(check(s).error().what == "tensor_parallel together with expert_parallel is not modelled");
+  s.tensor_parallel = 1;
   s.router_imbalance = 1;
   s.reshard_after_forward = {Reshard::Kind::group, 2};
   CHECK_FALSE(check(s));

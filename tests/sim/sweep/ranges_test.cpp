@@ -65,6 +65,16 @@ TEST_CASE("points are settings, or the reason why they contradict each other") {
   CHECK(settings_at({}, ranges, 3).error().what == "replicate 4 does not divide the 6 GPUs");
 }
 
+TEST_CASE("a point whose rank has all experts sees no imbalance, and was asked for with one") {
+  const std::vector<Range> ranges{{"gpus", {"8"}}, {"expert_parallel", {"1", "4"}}, {"router_imbalance", {"1", "2"}}};
+  CHECK(settings_at({}, ranges, 1)->router_imbalance == 1);
+  CHECK(router_imbalance_at({}, ranges, 1) == 2);
+  CHECK(settings_at({}, ranges, 3)->router_imbalance == 2);
+  CHECK(router_imbalance_at({}, ranges, 3) == 2);
+  const std::vector<Range> alone{{"router_imbalance", {"2"}}};
+  CHECK(settings_at({}, alone, 0).error().what.starts_with("router_imbalance 2 without expert_parallel"));
+}
+
 TEST_CASE("a GEMM without end is refused") {
   Range wide{"batch", {}};
   for (int i = 1; i <= 2000; ++i) wide.values.push_back(std::to_string(i));
