@@ -6,9 +6,11 @@
 
 #include "cli/reports/as_it_is.hpp"
 #include "cli/reports/explain_report.hpp"
+#include "cli/reports/job_end.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/remedy_json.hpp"
 #include "cli/reports/run_answer.hpp"
+#include "cli/reports/run_summary.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "core/run/block_names.hpp"
 #include "core/run/run_names.hpp"
@@ -225,7 +227,10 @@ Json explain_json(const ExplainReport& report, std::size_t series) {
   json["run"] = report.path;
   json["name"] = report.run.info.name;
   json["fingerprint"] = report.fingerprint.empty() ? Json(nullptr) : Json(report.fingerprint);
+  json["ends"] = stored_end_json(report.run);
   json["fit"] = fit_json(fit_of(report));
+  if (const std::string experts = plan_text(report.run, "experts", "sentence"); !experts.empty())
+    json["experts"] = experts;
   json["headline"] = headline(report);
   const sim::Remedy* best = best_remedy(report);
   json["best_remedy"] = best != nullptr ? remedy_json(*best) : Json(nullptr);

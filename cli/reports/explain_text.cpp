@@ -8,7 +8,9 @@
 #include "cli/reports/as_it_is.hpp"
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/indented.hpp"
+#include "cli/reports/job_end.hpp"
 #include "cli/reports/remedy_json.hpp"
+#include "cli/reports/run_summary.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
@@ -32,9 +34,11 @@ std::string unit_name(const Run& run, UnitId unit) {
   return run.units[unit.value].name.empty() ? "(root)" : run.units[unit.value].name;
 }
 
-std::string where(const Explanation& e, const Moment& moment) {
+std::string where(const ExplainReport& report, const Moment& moment) {
+  const Explanation& e = report.explanation;
+  const char* all = report.run.info.kind == RunKind::imported ? "the recording" : "the run";
   std::string text = fmt::format("{} after {} begins", format_time(moment.at.time - e.start),
-                                 e.step ? fmt::format("step {}", *e.step) : std::string("the recording"));
+                                 e.step ? fmt::format("step {}", *e.step) : std::string(all));
   if (moment.at.time < e.start) text = "before it begins";
   if (!moment.phase.empty()) text += ", in " + moment.phase;
   return text;
@@ -55,7 +59,7 @@ std::string since_when(const Explanation& e, const Moment& moment) {
 void print_gap(std::ostream& out, const ExplainReport& report, const Moment& moment, const std::string& title) {
   const MemoryParts& parts = moment.at.parts;
   const Explanation& e = report.explanation;
-  out << '\n' << title << " (" << where(e, moment) << (e.asked ? std::string() : since_when(e, moment)) << ")\n";
+  out << '\n' << title << " (" << where(report, moment) << (e.asked ? std::string() : since_when(e, moment)) << ")\n";
   Table table({{"part"}, {"bytes", Table::Align::right}, {"of reserved", Table::Align::right}, {"what it is"}});
   const auto sum = [&](const char* what, Bytes bytes, const char* meaning) {
     table.row({what, format_bytes_fixed(bytes), percent(bytes, parts.reserved()), meaning});
@@ -143,7 +147,7 @@ void print_pending(std::ostream& out, const ExplainReport& report) {
   const Moment& moment = e.pending_peak;
   if (moment.pending.empty()) return;
   out << fmt::format("\nfreed but not back, at the most ({}, {} blocks, {}); times from that begin\n",
-                     format_bytes(e.pending_free_peak), moment.pending.size(), where(e, moment));
+                     format_bytes(e.pending_free_peak), moment.pending.size(), where(report, moment));
   Table table({{"block", Table::Align::right},
                {"size", Table::Align::right},
                {"category"},
@@ -297,9 +301,12 @@ std::string explained_step(const Run& run, const Explanation& explanation) {
 
 void print_explain(std::ostream& out, const ExplainReport& report) {
   const Explanation& e = report.explanation;
+  for (const std::string& line : stored_end(report.run)) out << in_line(line) << '\n';
   out << in_line(fit_line(fit_of(report))) << '\n'
       << in_line(fmt::format("{}, {}: {}", report.run.info.name, explained_step(report.run, e), headline(report)))
       << '\n';
+  if (const std::string experts = plan_text(report.run, "experts", "sentence"); !experts.empty())
+    out << in_line(experts) << ".\n";
   if (const sim::Remedy* best = best_remedy(report)) out << indented(best->pytorch);
   if (const PeriodParts* larger = larger_step(e))
     out << fmt::format("Step {0} is larger: it allocates {1}, and {2} are reserved (--step {0}).\n", larger->step,

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/plan_answer.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
+#include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -50,36 +52,48 @@ std::string end_words(const sim::FlappingLink& link) {
       flap_words(link), format_time(sim::kTransportGivesUp));
 }
 
+/// Of one GPU over a run in which links flap; 0 where the batch is not known.
+double rate_of_run(const sim::Prediction& p) {
+  return sim::work_per_second(p.work, p.flapping->step_ms.mean);
+}
+
 }  // namespace
 
-std::string flapping_line(const sim::FlappingTimes& flapping) {
+std::string flapping_line(const sim::Prediction& p) {
+  const sim::FlappingTimes& flapping = *p.flapping;
   if (flapping.job_end) return end_words(flapping.job_end->link);
   const bool loses_all = std::any_of(flapping.links.begin(), flapping.links.end(),
                                      [](const sim::FlappingLink& link) { return link.left == 0; });
   const bool several = flapping.links.size() > 1;
   const double longer = flapping.step_ms.mean - flapping.without_ms;
+  const double rate = rate_of_run(p);
+  const std::string at =
+      rate > 0 ? fmt::format(": {}{:.0f} {}", loses_all ? "at most " : "", rate, rate_unit(p.run.settings))
+               : std::string();
   return fmt::format(
-      "while {} the step takes {}{:.2f} ms in the mean of a run, {:.2f} ms ({:.1f} %) more than without; {:.2f} ms in "
-      "the median, up to {:.2f} ms in 95 % of the steps, {:.2f} ms in the longest; an outage costs {:.2f} ms{} "
+      "while {} the step takes {}{:.2f} ms in the mean of a run, {:.2f} ms ({:.1f} %) more than without{}; {:.2f} ms "
+      "in the median, up to {:.2f} ms in 95 % of the steps, {:.2f} ms in the longest; an outage costs {:.2f} ms{} "
       "({} trials of {}{} steps, seed {})",
       flap_words(flapping.links), loses_all ? "at least " : "", flapping.step_ms.mean, longer,
-      flapping.without_ms > 0 ? 100 * longer / flapping.without_ms : 0, flapping.step_ms.median, flapping.step_ms.p95,
-      flapping.step_ms.most, flapping.outage_costs, several ? " on average" : "", flapping.trials,
+      flapping.without_ms > 0 ? 100 * longer / flapping.without_ms : 0, at, flapping.step_ms.median,
+      flapping.step_ms.p95, flapping.step_ms.most, flapping.outage_costs, several ? " on average" : "", flapping.trials,
       several ? "up to " : "", flapping.steps, flapping.seed);
 }
 
-std::vector<std::string> job_end_lines(const sim::FlappingTimes& flapping, std::uint32_t world) {
-  const sim::JobEnd& end = *flapping.job_end;
+std::vector<std::string> link_end_lines(const sim::Prediction& p) {
+  const sim::JobEnd& end = *p.flapping->job_end;
   const std::string when =
       end.within ? fmt::format(", at most {:.1f} s after the job began with it up", end.within->ms() / 1e3)
                  : std::string("; an outage in whose beginning no collective moves it may outlive");
-  return {flapping_line(flapping),
+  return {flapping_line(p),
           fmt::format("that is {} after the first collective that an outage stops{}; up to {:.2f} GPU hours of {} GPUs "
                       "are lost, and what was not in a checkpoint",
-                      format_time(sim::kTransportGivesUp), when, end.gpu_seconds / 3600, world)};
+                      format_time(sim::kTransportGivesUp), when, end.gpu_seconds / 3600, p.run.settings.world())};
 }
 
-Json flapping_json(const sim::FlappingTimes& flapping) {
+Json flapping_json(const sim::Prediction& p) {
+  if (!p.flapping) return nullptr;
+  const sim::FlappingTimes& flapping = *p.flapping;
   Json json = flapping.links.size() == 1 ? link_json(flapping.links[0]) : Json{{"link", link_words(flapping.links)}};
   json["links"] = Json::array();
   for (const sim::FlappingLink& link : flapping.links) json["links"].push_back(link_json(link));
@@ -92,6 +106,7 @@ Json flapping_json(const sim::FlappingTimes& flapping) {
                {"steps", flapping.steps},
                {"without_ms", nullptr},
                {"step_ms", nullptr},
+               {"tokens_per_s_per_gpu", nullptr},
                {"outage_costs_ms", nullptr}});
   if (const std::optional<sim::JobEnd>& end = flapping.job_end) {
     if (end->within) json["ends_within_ms"] = end->within->ms();
@@ -100,9 +115,10 @@ Json flapping_json(const sim::FlappingTimes& flapping) {
     const sim::Distribution& of = flapping.step_ms;
     json["without_ms"] = flapping.without_ms;
     json["step_ms"] = {{"median", of.median}, {"p95", of.p95}, {"mean", of.mean}, {"min", of.least}, {"max", of.most}};
+    if (const double rate = rate_of_run(p); rate > 0) json["tokens_per_s_per_gpu"] = rate;
     json["outage_costs_ms"] = flapping.outage_costs;
   }
-  json["sentence"] = flapping_line(flapping);
+  json["sentence"] = flapping_line(p);
   return json;
 }
 

@@ -10,7 +10,8 @@
 
 #include "cli/reports/beside_report.hpp"
 #include "cli/reports/flapping_report.hpp"
-#include "cli/reports/hang_report.hpp"
+#include "cli/reports/job_end.hpp"
+#include "cli/reports/remedy_json.hpp"
 #include "cli/reports/trial_report.hpp"
 #include "cli/reports/upgrade_report.hpp"
 #include "cli/terminal/output.hpp"
@@ -119,7 +120,8 @@ std::string program_line(const sim::Prediction& p, const PlanBasis& basis) {
   return line + (changes.empty() ? "; settings: those of the source" : "; changed:" + changes) + not_as_asked_words(p);
 }
 
-/// Of a plan with expert parallelism: whose memory and times these are, and what its exchanges cost.
+}  // namespace
+
 std::string experts_line(const sim::Prediction& p) {
   const Settings& s = p.run.settings;
   std::string line = fmt::format("experts over {} ranks (expert_parallel)", s.expert_parallel);
@@ -133,8 +135,12 @@ std::string experts_line(const sim::Prediction& p) {
   if (p.has_time)
     line += fmt::format("; exposed all-to-all {:.2f} ms ({:.1f} % of the step)", p.exposed_all_to_all_ms,
                         share_of(p.exposed_all_to_all_ms, p.step_ms));
+  if (p.split_size_waits_ms)
+    line += fmt::format(", the host's waits for split sizes {:.2f} ms", *p.split_size_waits_ms);
   return line;
 }
+
+namespace {
 
 /// An end of an interval, in ms: four digits, or all before the point.
 std::string end_of(double ms) {
@@ -152,7 +158,10 @@ std::string bound_words(const sim::Prediction& p) {
   if (p.host_may_bind)
     out += fmt::format(
         " unless the host, which nothing was measured of, issues {:.0f} % more slowly than the profile's ({:.2f} ms)",
-        100 * std::max(0.0, p.step_ms / p.host_ms - 1), p.host_ms);
+        100 * (p.host_binds_from - 1), p.host_ms);
+  if (p.split_size_waits_ms && (p.host_may_bind || p.bound_by() == sim::BoundBy::host) &&
+      *p.split_size_waits_ms > kShownMs)
+    out += fmt::format(" (it waits for split sizes of all-to-alls, which costs {:.2f} ms)", *p.split_size_waits_ms);
   return out;
 }
 
@@ -196,7 +205,7 @@ std::string best_that_fits(const sim::Prediction& p, const sim::Remedies& remedi
   std::erase_if(why, [&](const std::string& one) {
     return std::find(p.not_valid.begin(), p.not_valid.end(), one) != p.not_valid.end();
   });
-  return fmt::format("{} {} fit: {} reserved{}{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
+  return fmt::format("{} {} fit: {} reserved{}{}{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
                      format_bytes(best.peaks.reserved),
                      best.has_time ? fmt::format(", {} a step{}", milliseconds(best.step_ms),
                                                  p.unlike ? " if all ranks were alike" : "")
@@ -204,6 +213,9 @@ std::string best_that_fits(const sim::Prediction& p, const sim::Remedies& remedi
                      best.valid    ? ""
                      : why.empty() ? " (not valid)"
                                    : fmt::format(" (not valid: {})", fmt::join(why, "; ")),
+                     best.host_bytes_a_node > 0
+                         ? fmt::format("; it {}, and how much that has is in no profile", host_memory_words(best))
+                         : std::string(),
                      best.largest ? fmt::format(" ({})", words_of(*best.largest)) : std::string());
 }
 
@@ -244,11 +256,12 @@ std::string ranks_line(const sim::Prediction& p) {
 std::string rank_differences(const sim::Prediction& p) {
   constexpr std::size_t kNamed = 3;
   std::vector<std::string> parts;
-  std::size_t more = 0;
+  std::size_t groups = 0, ranks = 0;  // beyond those
   for (const sim::RankGroup& group : p.ranks) {
     if (alike(group)) continue;
     if (parts.size() == kNamed) {
-      ++more;
+      ++groups;
+      ranks += group.count;
       continue;
     }
     std::vector<std::string> how;
@@ -262,7 +275,9 @@ std::string rank_differences(const sim::Prediction& p) {
       how.push_back(fmt::format("in groups whose slowest adapter takes {:.3g} times as long", group.network_slowdown));
     parts.push_back(fmt::format("{}: {}", members_words(group, p.run.settings.world()), fmt::join(how, ", ")));
   }
-  if (more > 0) parts.push_back(fmt::format("{} more", more));
+  if (groups > 0)
+    parts.push_back(fmt::format("{} more rank{}{}", ranks, ranks == 1 ? "" : "s",
+                                groups == 1 || ranks == groups ? "" : fmt::format(" in {} groups", groups)));
   if (p.background.any()) parts.push_back(words(p.background));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
@@ -310,22 +325,16 @@ Bytes free_at_peak(const sim::Prediction& p) {
 
 std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis& basis, const PlanTime& time,
                                       const sim::Remedies* fitting) {
-  std::vector<std::string> lines;
-  if (p.hang)
-    lines = hang_lines(*p.hang);
-  else if (p.deadlock)
-    lines.emplace_back("deadlocks");
-  else if (p.link_ends_job())
-    lines = job_end_lines(*p.flapping, p.run.settings.world());
+  std::vector<std::string> lines = end_lines(p);
   if (!p.hang && !p.deadlock) lines.push_back(memory_line(p, basis.machine_assumed));
   if (fitting != nullptr) lines.push_back(best_that_fits(p, *fitting));
-  if (p.has_time) lines.push_back((p.link_ends_job() ? "while no link is down: " : "") + time_line(p, time));
+  if (p.flapping && !p.flapping->job_end) lines.push_back(flapping_line(p));
+  if (p.has_time) lines.push_back((p.flapping ? kLinksUp : "") + time_line(p, time));
   if (p.run.settings.expert_parallel > 1) lines.push_back(experts_line(p));
   if (!p.has_time && !p.out_of_memory && !p.deadlock && !p.hang)
     lines.emplace_back("step time not known: the source has no times (no profiler trace of eager steps)");
   if (p.has_time && !rank_differences(p).empty()) lines.push_back(ranks_line(p));
   if (p.trials) lines.push_back(trials_line(*p.trials, p.step_ms));
-  if (p.flapping && !p.flapping->job_end) lines.push_back(flapping_line(*p.flapping));
   if (p.beside) lines.push_back(beside_line(*p.beside, p.step_ms));
   if (basis.upgrade != nullptr)
     for (std::string& line : upgrade_lines(*basis.upgrade)) lines.push_back(std::move(line));

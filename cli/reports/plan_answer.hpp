@@ -38,6 +38,9 @@ struct FailedPlace {
 /// How ranks differ, as many groups of them as a line has room for: "rank 5: kernels × 1.2"; empty: all are alike.
 [[nodiscard]] std::string rank_differences(const sim::Prediction& p);
 
+/// Of a plan with expert parallelism: whose memory and times these are, and what its exchanges cost.
+[[nodiscard]] std::string experts_line(const sim::Prediction& p);
+
 /// What that costs, of a plan that has a time and whose ranks differ.
 [[nodiscard]] std::string ranks_line(const sim::Prediction& p);
 

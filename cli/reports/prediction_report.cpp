@@ -12,6 +12,7 @@
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/flapping_report.hpp"
 #include "cli/reports/hang_report.hpp"
+#include "cli/reports/job_end.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/plan_answer.hpp"
 #include "cli/reports/plan_tables.hpp"
@@ -120,6 +121,30 @@ Json ranks_json(const sim::Prediction& p) {
   return json;
 }
 
+Json collectives_json(const sim::Prediction& p) {
+  Json list = Json::array();
+  for (const sim::CollectiveRan& ran : p.collectives_ran)
+    list.push_back({{"kind", dashed_name(ran.kind)},
+                    {"communicator", ran.communicator},
+                    {"asked", name(ran.asked)},
+                    {"largest_bytes", ran.bytes},
+                    {"path", ran.path},
+                    {"why_not_asked", ran.why_not_asked.empty() ? Json(nullptr) : Json(ran.why_not_asked)},
+                    {"first_use_communicator_ms", ran.first_use.communicator.us() / 1e3},
+                    {"first_use_registration_ms", ran.first_use.registration.us() / 1e3}});
+  return list;
+}
+
+/// Null where no experts are split.
+Json experts_json(const sim::Prediction& p) {
+  if (p.run.settings.expert_parallel == 1) return nullptr;
+  return {{"expert_parallel", p.run.settings.expert_parallel},
+          {"router_imbalance", p.run.settings.router_imbalance},
+          {"exposed_all_to_all_ms", time_value(p, p.exposed_all_to_all_ms)},
+          {"split_size_waits_ms", p.split_size_waits_ms ? Json(*p.split_size_waits_ms) : Json(nullptr)},
+          {"sentence", experts_line(p)}};
+}
+
 /// Null without a time.
 Json interval_json(const sim::Prediction& p) {
   if (!p.has_time) return nullptr;
@@ -190,6 +215,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["machine"] = p.run.info.machine;
   const PlanTime time = plan_time(p);
   json["answer"] = answer_lines(p, basis, time, fitting);
+  json["ends"] = end_json(p);
   json["step_ms"] = time_value(p, p.step_ms);
   json["host_ms"] = time_value(p, p.host_ms);
   json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
@@ -197,12 +223,14 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["communication_ms"] = time_value(p, p.communication_ms);
   json["exposed_communication_ms"] = time_value(p, p.exposed_communication_ms);
   json["exposed_all_to_all_ms"] = time_value(p, p.exposed_all_to_all_ms);
+  json["experts"] = experts_json(p);
   json["idle_ms"] = time_value(p, p.idle_ms);
   const double rate = tokens_per_second(p);
   json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);
   json["bound_by"] = p.has_time ? Json(bound_name(p)) : Json(nullptr);
   json["host_bound"] = p.host_bound;
   json["host_may_bind"] = p.host_may_bind;
+  json["host_binds_from"] = p.host_may_bind ? Json(p.host_binds_from) : Json(nullptr);
   json["host_confidence"] = p.has_time ? Json(confidence_name(p.host)) : Json(nullptr);
   json["uncertainty"] = p.interval.half_width(p.step_ms);
   json["interval"] = interval_json(p);
@@ -212,20 +240,10 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["mfu"] = p.utilization.value > 0 ? Json(p.utilization.value) : Json(nullptr);
   json["mfu_rests_on"] = text_or_null(p.utilization.rests_on);
   json["mfu_unknown"] = text_or_null(p.utilization.unknown);
-  json["collectives"] = Json::array();
-  for (const sim::CollectiveRan& ran : p.collectives_ran)
-    json["collectives"].push_back(
-        {{"kind", dashed_name(ran.kind)},
-         {"communicator", ran.communicator},
-         {"asked", name(ran.asked)},
-         {"largest_bytes", ran.bytes},
-         {"path", ran.path},
-         {"why_not_asked", ran.why_not_asked.empty() ? Json(nullptr) : Json(ran.why_not_asked)},
-         {"first_use_communicator_ms", ran.first_use.communicator.us() / 1e3},
-         {"first_use_registration_ms", ran.first_use.registration.us() / 1e3}});
+  json["collectives"] = collectives_json(p);
   json["ranks"] = ranks_json(p);
   json["trials"] = p.trials ? trials_json(*p.trials) : Json(nullptr);
-  json["flapping"] = p.flapping ? flapping_json(*p.flapping) : Json(nullptr);
+  json["flapping"] = flapping_json(p);
   add_unlike_links(p, json);
   json["beside"] = p.beside ? beside_json(*p.beside, p.step_ms) : Json(nullptr);
   json["deadlock"] = p.deadlock ? Json(p.deadlock->text) : Json(nullptr);
@@ -403,14 +421,16 @@ void print_what_fits(Console& console, const sim::Prediction& p, const sim::Reme
 void report_failure(Console& console, const sim::Prediction& p) {
   if (p.out_of_memory) {
     const OutOfMemory& oom = *p.out_of_memory;
-    console.error(fmt::format("out of memory: tried to allocate {} with {} free; {} allocated, {} reserved",
-                              format_bytes(oom.tried), format_bytes(oom.device_free), format_bytes(oom.allocated),
-                              format_bytes(oom.reserved)));
-    if (p.out_of_memory_step >= 0 && !p.steps.empty())
-      console.error(fmt::format("it ran out of memory in step {}: the recorded steps differ", p.out_of_memory_step));
+    const bool differ = p.out_of_memory_step >= 0 && !p.steps.empty();
+    console.error(fmt::format(
+        "out of memory{}: tried to allocate {} with {} free; {} allocated, {} reserved",
+        differ ? fmt::format(" in step {} of the recorded ones, which differ", p.out_of_memory_step) : std::string(),
+        format_bytes(oom.tried), format_bytes(oom.device_free), format_bytes(oom.allocated),
+        format_bytes(oom.reserved)));
   }
-  if (p.deadlock) console.error("deadlock:\n" + p.deadlock->text);
-  if (p.link_ends_job()) console.error("the job " + flapping_line(*p.flapping));
+  if (p.deadlock)
+    console.error("deadlock:\n" + p.deadlock->text.substr(0, p.deadlock->text.find_last_not_of('\n') + 1));
+  if (p.link_ends_job()) console.error("the job " + flapping_line(p));
 }
 
 }  // namespace foreshard::cli

@@ -1,9 +1,12 @@
 #include "cli/reports/remedy_json.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/json_values.hpp"
+#include "core/base/units.hpp"
 #include "core/explain/explanation.hpp"
 
 namespace foreshard::cli {
@@ -27,6 +30,15 @@ Json tried_json(const sim::LargestFit& found) {
 std::string remedy_marks(const sim::Remedy& remedy) {
   std::string text = remedy.may_run_out_of_memory ? "may not fit" : "";
   if (!remedy.valid) text += text.empty() ? "not valid" : ", not valid";
+  if (remedy.host_bytes_a_node > 0) text += (text.empty() ? "" : ", ") + host_memory_words(remedy);
+  return text;
+}
+
+std::string host_memory_words(const sim::Remedy& remedy) {
+  const Settings& settings = remedy.settings;
+  std::string text = fmt::format("takes {} of {} memory", format_bytes(remedy.host_bytes_a_node),
+                                 settings.nodes > 1 ? "each host's" : "the host's");
+  if (settings.nodes > 1) text += fmt::format(" ({} in all)", format_bytes(remedy.host_bytes_a_node * settings.nodes));
   return text;
 }
 
@@ -48,6 +60,7 @@ Json remedy_json(const sim::Remedy& remedy) {
           {"not_valid", remedy.not_valid},
           {"warnings", remedy.warnings},
           {"cures", std::move(cures)},
+          {"host_memory_bytes_a_node", remedy.host_bytes_a_node > 0 ? Json(remedy.host_bytes_a_node) : Json(nullptr)},
           {"tried", remedy.largest ? tried_json(*remedy.largest) : Json(nullptr)}};
 }
 

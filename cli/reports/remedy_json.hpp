@@ -15,6 +15,8 @@ namespace foreshard::cli {
 
 /// What stands behind its numbers in a table: "may not fit", "not valid", both or nothing.
 [[nodiscard]] std::string remedy_marks(const sim::Remedy& remedy);
+/// "takes 1.22 TiB of each host's memory (9.76 TiB in all)": of one under CPU offload.
+[[nodiscard]] std::string host_memory_words(const sim::Remedy& remedy);
 
 /// The time, or null without one.
 [[nodiscard]] Json step_ms(bool has_time, double ms);

@@ -6,9 +6,11 @@
 
 #include "cli/reports/beside_report.hpp"
 #include "cli/reports/flapping_report.hpp"
+#include "cli/reports/job_end.hpp"
 #include "cli/reports/no_remedies.hpp"
 #include "cli/reports/run_summary.hpp"
 #include "core/explain_time/time_words.hpp"
+#include "core/explain_time/waited_kinds.hpp"
 #include "core/run/step_title.hpp"
 
 namespace foreshard::cli {
@@ -57,6 +59,18 @@ std::vector<std::string> sentences(const TimeReport& report) {
   return out;
 }
 
+/// Of experts over ranks: as the plan has it; of a recording how long the compute stream waits for their exchanges.
+std::string experts_line(const TimeReport& report) {
+  const std::uint32_t over = report.run.settings.expert_parallel;
+  if (over == 1) return {};
+  if (std::string planned = plan_text(report.run, "experts", "sentence"); !planned.empty()) return planned;
+  Nanoseconds sum;
+  for (const WaitedKind& one : waited_kinds(report.run, report.time))
+    if (one.kind == CollectiveKind::all_to_all) sum += one.time;
+  return fmt::format("experts over {} ranks (expert_parallel); exposed all-to-all {:.2f} ms ({:.1f} % of the step)",
+                     over, sum.ms(), 100 * sum.ms() / report.time.length().ms());
+}
+
 }  // namespace
 
 std::optional<double> clean_step_ms(const Run& run, const TimeExplanation& time) {
@@ -67,14 +81,17 @@ std::optional<double> clean_step_ms(const Run& run, const TimeExplanation& time)
 }
 
 std::vector<std::string> time_answer(const TimeReport& report) {
-  std::vector<std::string> lines = sentences(report);
-  lines.front() = fmt::format("{}, {}: {}", report.run.info.name,
-                              step_title(report.run, report.time.recording, report.time.step), lines.front());
+  std::vector<std::string> lines = stored_end(report.run);
+  const Json flapping = stored_flapping(report.run);
+  if (lines.empty() && flapping.is_object()) lines.push_back(flapping.value("sentence", std::string()));
+  std::vector<std::string> of_step = sentences(report);
+  of_step.front() = fmt::format("{}{}, {}: {}", flapping.is_object() ? kLinksUp : "", report.run.info.name,
+                                step_title(report.run, report.time.recording, report.time.step), of_step.front());
+  lines.insert(lines.end(), of_step.begin(), of_step.end());
+  if (std::string experts = experts_line(report); !experts.empty()) lines.push_back(std::move(experts));
   if (std::string ranks = plan_text(report.run, "ranks", "sentence"); !ranks.empty()) lines.push_back(std::move(ranks));
   if (const Json beside = stored_beside(report.run); beside.is_object())
     lines.push_back(beside.value("sentence", std::string()));
-  if (const Json flapping = stored_flapping(report.run); flapping.is_object())
-    lines.push_back(flapping.value("sentence", std::string()));
   return lines;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/reports/as_it_is.hpp"
 #include "cli/reports/beside_report.hpp"
 #include "cli/reports/flapping_report.hpp"
+#include "cli/reports/job_end.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/run_summary.hpp"
 #include "cli/reports/straggler_report.hpp"
@@ -153,9 +154,12 @@ Json time_json(const TimeReport& report) {
   Json json = json_result("explain");
   json["run"] = report.path;
   json["name"] = report.run.info.name;
+  json["ends"] = stored_end_json(report.run);
   json["headline"] = answer_text(report);
   if (const std::string ranks = plan_text(report.run, "ranks", "sentence"); !ranks.empty())
     json["ranks_that_differ"] = ranks;
+  if (const std::string experts = plan_text(report.run, "experts", "sentence"); !experts.empty())
+    json["experts"] = experts;
   if (Json flapping = stored_flapping(report.run); flapping.is_object()) json["flapping"] = std::move(flapping);
   if (Json beside = stored_beside(report.run); beside.is_object()) json["beside"] = std::move(beside);
   json["step"] = e.step;

@@ -1,10 +1,13 @@
 #include "cli/verbs/explain_time.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/options/options.hpp"
 #include "cli/reports/fingerprint.hpp"
+#include "cli/reports/job_end.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_report.hpp"
 #include "cli/verbs/run_links.hpp"
@@ -12,10 +15,20 @@
 #include "viz/svg/time_path.hpp"
 
 namespace foreshard::cli {
+namespace {
+
+/// Of a job that ends before its time: that, which is the answer.
+Error no_time(Error error, const Run& run) {
+  if (const std::vector<std::string> end = stored_end(run); !end.empty())
+    error.what = fmt::format("the job {}: its time cannot be explained", end.front());
+  return error;
+}
+
+}  // namespace
 
 Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
   const auto time = explain_time(wanted.run, wanted.step);
-  if (!time) return tl::unexpected(in_run(time.error(), wanted.run.info.name, wanted.path));
+  if (!time) return tl::unexpected(in_run(no_time(time.error(), wanted.run), wanted.run.info.name, wanted.path));
   TimeReport report{
       wanted.path, wanted.run, *time, critical_path(wanted.run, *time), std::nullopt, find_stragglers(wanted.run),
       std::nullopt};

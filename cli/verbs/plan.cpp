@@ -74,10 +74,13 @@ std::optional<sim::Upgrade> what_upgrading_moves(const Planned& planned, const s
   return std::move(*found);
 }
 
-/// Only trials are split.
+/// Only trials with jitter are split.
 Result<void> split_trials(const PlanOptions& options, const std::optional<sim::Part>& part,
-                          const std::optional<sim::TrialsRequest>& trials) {
+                          const std::optional<sim::TrialsRequest>& trials, bool flapping) {
   if (!part && !options.parts.joins()) return {};
+  if (flapping)
+    return fail(ErrorKind::usage, "trials of links that flap are not split over tasks", part ? "--part" : "--parts",
+                "leave it out: they run on all cores of one machine; fewer --trials take less");
   if (!trials)
     return fail(ErrorKind::usage, "a plan without trials is not split", part ? "--part" : "--parts",
                 "give --jitter and --trials, or leave it out");
@@ -130,7 +133,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
   FORESHARD_TRY(flapping);
   const auto part = options.parts.wanted();
   FORESHARD_TRY(part);
-  FORESHARD_TRY(split_trials(options, *part, *trials));
+  FORESHARD_TRY(split_trials(options, *part, *trials, flapping->has_value()));
   if (*part) FORESHARD_TRY(may_write_part(options.parts.folder, **part, options.force));
   const auto known = plan_fingerprint(*planned, *ranks, *trials, *kept, *beside, *flapping);
   FORESHARD_TRY(known);

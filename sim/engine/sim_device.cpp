@@ -219,6 +219,7 @@ void SimDevice::wake_at(Nanoseconds time) {
 
 void SimDevice::synchronize_event(EventId event) {
   note(DeviceLog::Kind::synchronize_event, 0, event.value);
+  if (options_.waits_free) return;
   if (run_until([&] { return engine_.complete(event); })) wake_at(engine_.completion(event));
 }
 

@@ -27,8 +27,9 @@ namespace foreshard::sim {
 
 /// Every field changes the result, but `log`.
 struct SimOptions {
-  double host_scale = 1;   ///< multiplies every host_work(), each rounded once
-  bool host_free = false;  ///< host work and synchronisations cost the host nothing: the GPU's own step time
+  double host_scale = 1;    ///< multiplies every host_work(), each rounded once
+  bool host_free = false;   ///< host work and synchronisations cost the host nothing: the GPU's own step time
+  bool waits_free = false;  ///< the host does not wait for events that its program waits for
   /// Unfinished ops of one stream at which a launch blocks; none: the profile's; 0: never.
   std::optional<std::uint32_t> launch_queue = {};
   /// Texts of the ops' labels, for prices by name (price_kernel.hpp); null: none. Outlives the device.

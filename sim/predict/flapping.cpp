@@ -87,7 +87,7 @@ class FlappingJob {
     const auto work = [&](std::size_t i) {
       FlappingPlay& play = out.plays[i / flapping_.trials];
       const std::size_t trial = i % flapping_.trials;
-      play.trials[trial] = play.link ? with_outage(*play.link, trial, reference.front()) : between(trial);
+      play.trials[trial] = play.link ? with_outage(*play.link, trial, {reference[0], reference[1]}) : between(trial);
     };
     const auto progress = [&](std::size_t done) { flapping_.progress(done, all); };
     for_each(all, trial_threads(settings_.world(), flapping_.threads), work,
@@ -171,23 +171,29 @@ class FlappingJob {
     return (static_cast<double>(trial) + drawn(flapping_.seed, trial)) / flapping_.trials;
   }
 
-  /// `front`: when the first step begins where all links are up.
-  [[nodiscard]] std::vector<FlappingStep> with_outage(std::size_t link, std::size_t trial, Nanoseconds front) const {
+  /// When a step begins and ends.
+  struct Span {
+    Nanoseconds begin, end;
+  };
+
+  /// `first`: the first step where all links are up.
+  [[nodiscard]] FlappingTrial with_outage(std::size_t link, std::size_t trial, Span first) const {
     std::vector<Nanoseconds> phases = draw_phases(link, trial);
     std::vector<bool> flap(flapping_.links.size(), true);
     if (flap.size() > 1) {  // the others may have moved it
       flap[link] = false;
-      front = ends(flaps_with(flap, phases), 1).front();
+      const std::vector<Nanoseconds> at = ends(flaps_with(flap, phases), 1);
+      first = {at[0], at[1]};
       flap[link] = true;
     }
-    phases[link] = front + without_.scaled(place_in_part(trial));
+    FlappingTrial out{{}, first.end - first.begin};
+    phases[link] = first.begin + out.begun_in.scaled(place_in_part(trial));
     const std::vector<Nanoseconds> at = ends(flaps_with(flap, phases), outages_[link].steps);
-    std::vector<FlappingStep> out;
     for (std::size_t i = 1; i < at.size(); ++i) {
       FlappingStep step{at[i] - at[i - 1], 1};
       for (std::size_t other = 0; other < outages_.size(); ++other)
         if (other != link && outages_[other].far_apart && is_of(other, phases[other], at, i)) ++step.outages;
-      out.push_back(step);
+      out.steps.push_back(step);
     }
     return out;
   }
@@ -205,13 +211,13 @@ class FlappingJob {
   }
 
   /// The links alone whose outages follow closely.
-  [[nodiscard]] std::vector<FlappingStep> between(std::size_t trial) const {
+  [[nodiscard]] FlappingTrial between(std::size_t trial) const {
     std::vector<bool> flap;
     for (const Outages& one : outages_) flap.push_back(!one.far_apart);
     const auto first = static_cast<std::size_t>(std::find(flap.begin(), flap.end(), true) - flap.begin());
     const std::vector<Nanoseconds> at = ends(flaps_with(flap, draw_phases(first, trial)), steps_between_);
-    std::vector<FlappingStep> out;
-    for (std::size_t i = 1; i < at.size(); ++i) out.push_back({at[i] - at[i - 1], 1});
+    FlappingTrial out;
+    for (std::size_t i = 1; i < at.size(); ++i) out.steps.push_back({at[i] - at[i - 1], 1});
     return out;
   }
 
@@ -237,6 +243,13 @@ class FlappingJob {
   const CollectiveCost* collectives_ = nullptr;
 };
 
+/// FlappingTrial::begun_in of all, ms.
+double mean_begun_in(const FlappingPlay& play) {
+  double sum = 0;
+  for (const FlappingTrial& trial : play.trials) sum += trial.begun_in.ms();
+  return sum / static_cast<double>(play.trials.size());
+}
+
 }  // namespace
 
 FlappingTimes flapping_times(const FlappingRequest& request, const FlappingSteps& played, double longer_ms) {
@@ -254,15 +267,17 @@ FlappingTimes flapping_times(const FlappingRequest& request, const FlappingSteps
         play.link ? request.links[*play.link].period.ms() * static_cast<double>(play.trials.size()) : 0;
     if (run == 0) run = rest = of_run;
     double all = 0;  // of steps that are played between outages
-    for (const auto& trial : play.trials)
-      for (const FlappingStep& step : trial) all += step.time.ms() + longer_ms;
-    const double as_often = play.link ? run / of_run : run > 0 ? std::max(0.0, rest) / all : 1;
-    for (const auto& trial : play.trials) {
-      for (const FlappingStep& step : trial) {
+    for (const FlappingTrial& trial : play.trials)
+      for (const FlappingStep& step : trial.steps) all += step.time.ms() + longer_ms;
+    const double of_all = play.link ? run / of_run : run > 0 ? std::max(0.0, rest) / all : 1;
+    const double begun_in = play.link ? mean_begun_in(play) + longer_ms : 0;
+    for (const FlappingTrial& trial : play.trials) {
+      const double as_often = begun_in > 0 ? of_all * (trial.begun_in.ms() + longer_ms) / begun_in : of_all;
+      for (const FlappingStep& step : trial.steps) {
         values.push_back({step.time.ms() + longer_ms, as_often / step.outages});
         rest -= values.back().steps * values.back().ms;
       }
-      out.steps = std::max(out.steps, static_cast<std::uint32_t>(trial.size()));
+      out.steps = std::max(out.steps, static_cast<std::uint32_t>(trial.steps.size()));
     }
     out.trials += static_cast<std::uint32_t>(play.trials.size());
   }

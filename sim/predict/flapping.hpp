@@ -3,10 +3,11 @@
 // A trial plays some steps of the job. Of a link that is up again for longer than that takes, outages lie far apart:
 // each of its trials has one, which begins somewhere in the first of the steps (the step is dealt to the trials in
 // equal parts, and each draws a place in its own), while every other link flaps from an instant that is drawn in its
-// period. Of the links whose outages follow one another more closely each trial plays steps over four periods of the
-// longest (fewer where that is more than kMaxFlappingSteps). A run has the steps of each link's outage as often as that
-// link goes down; a step that belongs to outages of two such links counts half for each; and between them lie steps as
-// they are without these, or, where others flap more closely, as those have them.
+// period, and counts by how long these make that step: outages fall into time, not into steps. Of the links whose
+// outages follow one another more closely each trial plays steps over four periods of the longest (fewer where that is
+// more than kMaxFlappingSteps). A run has the steps of each link's outage as often as that link goes down; a step that
+// belongs to outages of two such links counts half for each; and between them lie steps as they are without these, or,
+// where others flap more closely, as those have them.
 //
 // Not modelled: that packets which a link lost are sent again only when the transport notices
 // (kTransportTimeout at most, where no later packet tells it).
@@ -40,10 +41,16 @@ struct FlappingStep {
   std::uint32_t outages = 1;  ///< of links whose outages lie far apart: of how many it is a step
 };
 
+struct FlappingTrial {
+  std::vector<FlappingStep> steps;
+  /// The step that the outage begins in, as it would be without it: an outage falls into a longer step more often.
+  Nanoseconds begun_in = {};
+};
+
 /// Trials of one kind.
 struct FlappingPlay {
-  std::optional<std::size_t> link;                ///< of which each has an outage; none: steps between such outages
-  std::vector<std::vector<FlappingStep>> trials;  ///< steps
+  std::optional<std::size_t> link;  ///< of which each has an outage; none: steps between such outages
+  std::vector<FlappingTrial> trials;
 };
 
 struct FlappingSteps {

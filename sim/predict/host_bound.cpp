@@ -9,6 +9,7 @@ namespace foreshard::sim {
 namespace {
 
 constexpr double kGains = 1.0005;
+constexpr double kMargin = 0.01;  // of HostBound::binds_from
 
 Result<Simulation> steady(const Workload& workload, const Settings& settings, const MachineProfile& machine,
                           const SimOptions& options) {
@@ -29,14 +30,13 @@ Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
   options.log = &log;
   auto real = steady(workload, settings, machine, options);
   FORESHARD_TRY(real);
-  const auto step_ms = [&](double scale, bool host_free) -> Result<double> {
-    const SimOptions other{.host_scale = scale, .host_free = host_free};
+  const auto step_ms = [&](const SimOptions& other) -> Result<double> {
     if (!log.depends_on_time()) return times_of_host(*real, log, machine, other).steady_step.ms();
     const auto again = steady(workload, settings, machine, other);
     FORESHARD_TRY(again);
     return again->steady_step().ms();
   };
-  const auto free_host = step_ms(host_scale, true);
+  const auto free_host = step_ms({.host_scale = host_scale, .host_free = true});
   FORESHARD_TRY(free_host);
   result.step_ms = real->steady_step().ms();
   result.gpu_step_ms = *free_host;
@@ -44,19 +44,34 @@ Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
   if (host_range > 0) {
     // A host that costs nothing gains nothing: neither does a faster one.
     if (result.step_ms > kGains * result.gpu_step_ms) {
-      const auto faster = step_ms(host_scale * std::exp(-host_range), false);
+      const auto faster = step_ms({.host_scale = host_scale * std::exp(-host_range)});
       FORESHARD_TRY(faster);
       result.faster_ms = std::min(result.step_ms, *faster);
     }
-    const auto slower = step_ms(host_scale * std::exp(host_range), false);
+    const auto slower = step_ms({.host_scale = host_scale * std::exp(host_range)});
     FORESHARD_TRY(slower);
     result.slower_ms = std::max(result.step_ms, *slower);
+  }
+  if (settings.expert_parallel > 1) {
+    const auto no_waits = step_ms({.host_scale = host_scale, .waits_free = true});
+    FORESHARD_TRY(no_waits);
+    result.no_waits_ms = *no_waits;
   }
   if (!real->outcome.steps.empty())
     result.host_ms = real->host_worked.ms() / static_cast<double>(real->outcome.steps.size());
   const PredictionSpec& spec = machine.prediction;
   result.host_bound =
       result.step_ms > spec.step_excess * result.gpu_step_ms || result.host_ms > spec.host_share * result.gpu_step_ms;
+  const double excess = spec.step_excess * result.step_ms;
+  if (result.host_bound || result.slower_ms <= excess) return result;
+  double below = 0, above = host_range;  // logarithms of how much slower the host is
+  while (above - below > kMargin) {
+    const double middle = (below + above) / 2;
+    const auto slower = step_ms({.host_scale = host_scale * std::exp(middle)});
+    FORESHARD_TRY(slower);
+    (*slower > excess ? above : below) = middle;
+  }
+  result.binds_from = std::exp(above);
   return result;
 }
 

@@ -1,6 +1,8 @@
 // Whether a step is bound by the host, which issues its ops, or by the GPU and its links.
 #pragma once
 
+#include <optional>
+
 #include "core/base/error.hpp"
 #include "core/workload/workload.hpp"
 #include "sim/machine/profile.hpp"
@@ -14,6 +16,11 @@ struct HostBound {
   double gpu_step_ms = 0;  ///< with a host that costs nothing
   double host_ms = 0;      ///< host work of one step, waits for the device left out
   bool host_bound = false;
+  /// Where it is not, and a host that is slower by the range makes the step longer by /prediction/step_excess: so many
+  /// times as long its work takes where it begins to, waits for the device included, to 1 %; else 0.
+  double binds_from = 0;
+  /// Of experts over ranks: with a host that does not wait for split sizes.
+  std::optional<double> no_waits_ms;
 };
 
 /// Host-bound: the step exceeds one with a free host by the profile's /prediction/step_excess, or host work exceeds

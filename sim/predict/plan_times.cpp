@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -24,14 +25,28 @@ void judge_anchor(const PredictionSpec& spec, Prediction& p) {
         p);
 }
 
+/// How the host binds the step: by its work, or because it is late where the GPU has nothing else to do.
+std::string host_words(const PredictionSpec& spec, const Prediction& p) {
+  const std::string work =
+      fmt::format("({:.1f} ms of host work a step against {:.1f} ms on the GPU)", p.host_ms, p.gpu_step_ms);
+  if (p.host_ms > p.gpu_step_ms) return "the CPU issues more slowly than the GPU works " + work;
+  if (p.host_ms > spec.host_share * p.gpu_step_ms)
+    return "the CPU issues hardly faster than the GPU works: either may set the step " + work;
+  const bool waits = p.split_size_waits_ms && *p.split_size_waits_ms > 0;
+  return fmt::format(
+      "the CPU issues faster than the GPU works {}, but late in places{}: the step is {:.1f} ms longer "
+      "than with a host that costs nothing",
+      work,
+      waits ? fmt::format(", as behind its waits for split sizes of all-to-alls, which cost {:.1f} ms",
+                          *p.split_size_waits_ms)
+            : std::string(),
+      p.step_ms - p.gpu_step_ms);
+}
+
 void warn(const PredictionSpec& spec, bool modelled, bool may_capture, Prediction& p) {
   if (p.host_bound)
-    p.warnings.push_back(fmt::format(
-        "host-bound: the CPU issues {} ({:.1f} ms of host work a step against {:.1f} ms on the GPU){}",
-        p.host_ms > p.gpu_step_ms ? "more slowly than the GPU works"
-                                  : "hardly faster than the GPU works: either may set "
-                                    "the step",
-        p.host_ms, p.gpu_step_ms, may_capture ? "; --cuda-graph 3 takes it out of forward and backward" : ""));
+    p.warnings.push_back(fmt::format("host-bound: {}{}", host_words(spec, p),
+                                     may_capture ? "; --cuda-graph 3 takes it out of forward and backward" : ""));
   judge_anchor(spec, p);
   if (p.keeps_up >= 0)
     p.warnings.push_back(
@@ -114,6 +129,7 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Setti
     p.exposed_communication_ms = busy.exposed_communication.ms() * share;
     p.idle_ms = (end - begin - busy.compute - busy.exposed_communication).ms() * share;
     if (settings.expert_parallel > 1) p.exposed_all_to_all_ms = exposed_all_to_all_ms(simulation, p);
+    if (bound.no_waits_ms) p.split_size_waits_ms = std::max(0.0, bound.step_ms - *bound.no_waits_ms) * k;
   }
   for (std::size_t step = 1; step < p.steps.size(); ++step)
     p.steps[step].ms = (simulation.step_end[step] - simulation.begin_of(step)).ms() * k;

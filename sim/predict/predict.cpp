@@ -289,6 +289,7 @@ void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, con
   double host = 1;
   for (const RankGroup& group : ranks.groups) host = std::max(host, group.traits.host);
   bound.host_ms *= host;
+  bound.no_waits_ms.reset();
   bound.host_bound =
       bound.step_ms > spec.step_excess * bound.gpu_step_ms || bound.host_ms > spec.host_share * bound.gpu_step_ms;
 }

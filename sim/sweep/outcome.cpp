@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sim/parallel/for_each.hpp"
+#include "sim/sweep/offloaded.hpp"
 
 namespace foreshard::sim {
 
@@ -39,7 +40,9 @@ Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings
               p->may_run_out_of_memory,
               p->warnings,
               {},
-              p->time_unknown};
+              p->time_unknown,
+              0};
+  if (settings.offload) out.offloaded = offloaded_bytes(**workload, settings);
   if (p->deadlock) out.reason = "deadlock: " + p->deadlock->text;
   return out;
 }

@@ -34,6 +34,7 @@ struct Outcome {
   std::vector<std::string> warnings;
   std::string reason;  ///< of a refusal or a deadlock
   std::vector<std::string> time_unknown;
+  Bytes offloaded = 0;  ///< offloaded_bytes() of a rank; 0 without CPU offload
 };
 
 /// What all candidates have in common.

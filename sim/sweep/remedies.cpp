@@ -89,6 +89,7 @@ Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome
   remedy.warnings = outcome.warnings;
   remedy.cures = candidate.cures;
   remedy.largest = candidate.largest;
+  remedy.host_bytes_a_node = outcome.offloaded * candidate.settings.gpus;
   const double longest = time_of_work(base, own.step_ms) * (1 + std::max(own.difference, outcome.difference));
   remedy.costs = own.has_time && (!remedy.has_time || time_of_work(remedy.settings, remedy.step_ms) > longest);
   return remedy;

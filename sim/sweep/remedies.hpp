@@ -47,6 +47,8 @@ struct Remedy {
   /// (Prediction::difference), or not known; where the run's own settings run out of memory, than theirs with enough
   /// of it.
   bool costs = false;
+  /// Of CPU offload: what the ranks of one node keep in its memory; else 0. No profile says how much a node has.
+  Bytes host_bytes_a_node = 0;
   /// What a list of remedies is sorted by: `saving`, of which one that costs time counts half.
   [[nodiscard]] std::int64_t worth() const { return costs ? saving / 2 : saving; }
   std::optional<LargestFit> largest = {};  ///< where it is the largest batch or sequence length that fits

@@ -50,6 +50,14 @@ TEST_CASE("exposed all-to-all is what explain --time has of all exchanges, with 
   CHECK(planned(1).exposed_all_to_all_ms == 0);
 }
 
+TEST_CASE("what the host's waits for split sizes cost is part of what a host that costs nothing would save") {
+  CHECK_FALSE(planned(1).split_size_waits_ms);
+  const Prediction p = planned(4);
+  REQUIRE(p.split_size_waits_ms);
+  CHECK(*p.split_size_waits_ms >= 0);
+  CHECK(*p.split_size_waits_ms <= p.step_ms - p.gpu_step_ms + 0.01);
+}
+
 TEST_CASE("the host of exchanges that no measured program had is assumed") {
   CHECK(planned(1).host == HostConfidence::measured);
   const Prediction p = planned(4);

@@ -17,9 +17,9 @@ FlappingRequest request_of(std::int64_t down_ms, std::int64_t period_ms, double 
   return out;
 }
 
-std::vector<FlappingStep> steps_of(std::initializer_list<std::int64_t> ms) {
-  std::vector<FlappingStep> out;
-  for (const std::int64_t one : ms) out.push_back({{one * kMs}, 1});
+FlappingTrial steps_of(std::initializer_list<std::int64_t> ms, std::int64_t begun_in_ms = 100) {
+  FlappingTrial out{{}, {begun_in_ms * kMs}};
+  for (const std::int64_t one : ms) out.steps.push_back({{one * kMs}, 1});
   return out;
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("of two links the outages of each are as often as it goes down, and wh
   CHECK(times.step_ms.most == 180);
   // Where the second's outage begins in the same step as one of the first's: that step is half of each.
   FlappingSteps shared{{100 * kMs}, {{0, {steps_of({150}), steps_of({230})}}, {1, {steps_of({230})}}}};
-  shared.plays[0].trials[1][0].outages = shared.plays[1].trials[0][0].outages = 2;
+  shared.plays[0].trials[1].steps[0].outages = shared.plays[1].trials[0].steps[0].outages = 2;
   request.links[1].period = request.links[0].period;
   shared.plays[1].trials.push_back(steps_of({150}));
   // In a second one outage of each: half of them in a step with the other's, each half of which counts.
@@ -84,6 +84,16 @@ TEST_CASE("of two links the outages of each are as often as it goes down, and wh
   request.links[1].period = {200 * kMs};
   const FlappingSteps beside{{100 * kMs}, {{0, {steps_of({170})}}, {std::nullopt, {steps_of({100, 120})}}}};
   CHECK(flapping_times(request, beside, 0).step_ms.mean == Approx(1000 / (1 + 830 / 110.0)));
+}
+
+TEST_CASE("an outage falls into a longer step more often") {
+  FlappingRequest request = request_of(50, 1000);
+  request.links.push_back(request.links[0]);
+  request.links[1].period = {200 * kMs};
+  // Two outages in 2 s, three of four in a step of 300 ms that the second link has made of one of 100 ms.
+  const FlappingSteps played{
+      {100 * kMs}, {{0, {steps_of({150}, 100), steps_of({350}, 300)}}, {std::nullopt, {steps_of({100, 120})}}}};
+  CHECK(flapping_times(request, played, 0).step_ms.mean == Approx(2000 / (2 + (2000 - 0.5 * 150 - 1.5 * 350) / 110)));
 }
 
 TEST_CASE("an outage of an adapter costs up to its time, the same in every run of one seed") {

@@ -130,6 +130,20 @@ TEST_CASE("which side sets the step follows the host's own speed") {
   CHECK(slow.gpu_step_ms == Approx(fast.gpu_step_ms).epsilon(0.001));  // a free host has no speed
 }
 
+TEST_CASE("how much slower a host may be is what makes the step longer, as simulated") {
+  Workload w = timed_workload(mixed(), 4);
+  const double step_excess = h200().prediction.step_excess;
+  const double scale = 0.05, range = 8;
+  const auto bound = host_bound(w, mixed(), h200(), scale, range);
+  REQUIRE(bound);
+  REQUIRE_FALSE(bound->host_bound);
+  REQUIRE(bound->binds_from > 1);
+  const auto step_ms = [&](double slower) { return host_bound(w, mixed(), h200(), scale * slower)->step_ms; };
+  CHECK(step_ms(bound->binds_from) > step_excess * bound->step_ms);
+  CHECK(step_ms(bound->binds_from * 0.99) <= step_excess * bound->step_ms);
+  CHECK(host_bound(w, mixed(), h200(), scale, 0.01)->binds_from == 0);  // none that is so little slower
+}
+
 TEST_CASE("the steady step has the next step's gathers behind it, whatever the lowering") {
   Settings settings = mixed();
   settings.reshard_after_forward.kind = Reshard::Kind::never;  // else the step's own all-gathers wait all along

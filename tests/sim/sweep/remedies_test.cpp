@@ -3,6 +3,7 @@
 
 #include "core/explain/explanation.hpp"
 #include "sim/predict/predict.hpp"
+#include "sim/sweep/offloaded.hpp"
 #include "tests/catch.hpp"
 #include "tests/property/timed_workload.hpp"
 #include "tests/sim/sweep/small_plan.hpp"
@@ -35,6 +36,17 @@ Remedies remedies_of(const Settings& settings, unsigned threads, std::optional<B
 }
 
 }  // namespace
+
+TEST_CASE("what CPU offload keeps in the host's memory: shards, gradients and the optimizer's states") {
+  Workload w;
+  w.units = {{"", {{"weight", {10, 4}}, {"frozen", {8}, DType::bfloat16, false}}}};
+  Settings settings;
+  settings.gpus = 4;
+  // Three rows of ten, padded, and their gradient; two moments of the three; of what is frozen two elements.
+  CHECK(offloaded_bytes(w, settings) == 2 * 3 * 4 * 4 + 2 * 3 * 4 * 4 + 2 * 2);
+  settings.optimizer = Optimizer::sgd;
+  CHECK(offloaded_bytes(w, settings) == 2 * 3 * 4 * 4 + 2 * 2);
+}
 
 TEST_CASE("remedies are what plan says, by what they are worth, equal on any number of threads", "[remedies]") {
   const Remedies one = remedies_of(recorded(), 1);
