@@ -1,6 +1,7 @@
 #include "core/straggler/rank_timeline.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace foreshard::straggler_detail {
 namespace {
@@ -26,7 +27,9 @@ class ComputeStream {
         compute_(sorted(
             ops, [](const RankOpRecord& row) { return !is_collective(row) && row.op.stream == kComputeStream; },
             &DeviceOpRecord::start)),
-        collectives_(sorted(ops, &is_collective, &DeviceOpRecord::end)) {}
+        beside_(sorted(
+            ops, [](const RankOpRecord& row) { return is_collective(row) || row.op.stream != kComputeStream; },
+            &DeviceOpRecord::end)) {}
 
   std::vector<Span> spans() {
     if (compute_.empty()) return {};
@@ -42,15 +45,22 @@ class ComputeStream {
   }
 
  private:
+  /// An op whose call was not recorded counts as issued in time.
+  static Nanoseconds issued(const RankOpRecord& row) {
+    return row.op.issue < row.op.start ? row.op.issue : Nanoseconds{INT64_MIN};
+  }
+
   /// What the compute stream waits for from `at` until `next` starts: collectives that end in between. From the end
-  /// backwards: what ended last held it up since that began, and what ended before only until then.
+  /// backwards: what ended last held it up since that began, and what ended before only until then. What ended before
+  /// the op that it held up was issued did not: the host was late (explain_time has it alike).
   void gap(Nanoseconds at, const RankOpRecord& next) {
     const Nanoseconds end = next.op.start;
-    while (next_ < collectives_.size() && collectives_[next_]->op.end <= at) ++next_;
+    while (next_ < beside_.size() && beside_[next_]->op.end <= at) ++next_;
     const std::size_t first = next_;
-    while (next_ < collectives_.size() && collectives_[next_]->op.end <= end) ++next_;
+    while (next_ < beside_.size() && beside_[next_]->op.end <= end) ++next_;
     std::vector<Span> backwards;
     Nanoseconds until = end;
+    Nanoseconds issue = issued(next);
     const auto add = [&](SpanKind kind, LabelId phase, Nanoseconds from, std::optional<std::uint32_t> rank,
                          std::optional<CollectiveKey> behind = {}) {
       from = std::max(from, at);
@@ -59,7 +69,10 @@ class ComputeStream {
       until = from;
     };
     for (std::size_t i = next_; i-- > first;) {
-      const RankOpRecord& row = *collectives_[i];
+      const RankOpRecord& row = *beside_[i];
+      if (row.op.end <= issue) break;
+      issue = issued(row);
+      if (!is_collective(row)) continue;  // behind a collective, or before one
       add(SpanKind::idle, next.phase, row.op.end, {});
       const auto last = row.sequence >= 0 ? last_.find(key_of(row)) : last_.end();
       const bool waits = last != last_.end() && last->second.rank != row.rank;
@@ -72,9 +85,9 @@ class ComputeStream {
   }
 
   const LastRanks& last_;
-  std::vector<const RankOpRecord*> compute_;      // by start
-  std::vector<const RankOpRecord*> collectives_;  // by end
-  std::size_t next_ = 0;                          // of collectives_, not yet looked at
+  std::vector<const RankOpRecord*> compute_;  // by start
+  std::vector<const RankOpRecord*> beside_;   // collectives, and ops of other streams, by end
+  std::size_t next_ = 0;                      // of beside_, not yet looked at
   std::vector<Span> out_;
 };
 

@@ -1,6 +1,7 @@
 // Plans of jobs whose ranks differ by chance, and of one in which a rank dies.
 #include <cmath>
 
+#include "core/explain_time/time_explanation.hpp"
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
 #include "sim/predict/predict.hpp"
@@ -60,6 +61,24 @@ TEST_CASE("a plan with jitter keeps its step and says how long the trials' steps
   for (const LastRank& rank : trials.last) seen += rank.trials;
   CHECK(seen == 40);
   CHECK(plan.predict()->trials->steps_ms == trials.steps_ms);
+}
+
+TEST_CASE("rank 0's waiting for others is what explain --time has of it, also where its host was late") {
+  Plan plan = plan_of(4);
+  for (const Transport transport : {Transport::nccl, Transport::low_contention})
+    for (const double slower : {1.04, 1.5}) {
+      CAPTURE(static_cast<int>(transport), slower);
+      plan.request.settings.all_gather = plan.request.settings.reduce_scatter = transport;
+      plan.request.settings.forward_prefetch = 1;
+      plan.request.differences.ranks = {{.rank = 3, .kernels = slower, .host = 1, .workload = nullptr}};
+      const auto p = plan.predict();
+      REQUIRE(p);
+      REQUIRE(p->stragglers);
+      Nanoseconds late;
+      for (const IdlePart& part : explain_time(p->run)->parts)
+        if (part.cause == IdleCause::late_rank) late += part.end - part.start;
+      CHECK(p->stragglers->ranks.front().waiting == late);
+    }
 }
 
 TEST_CASE("a slow rank is to blame in all trials, however small the jitter") {
