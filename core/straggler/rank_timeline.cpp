@@ -51,8 +51,9 @@ class ComputeStream {
   }
 
   /// What the compute stream waits for from `at` until `next` starts: collectives that end in between. From the end
-  /// backwards: what ended last held it up since that began, and what ended before only until then. What ended before
-  /// the op that it held up was issued did not: the host was late (explain_time has it alike).
+  /// backwards: what ended last held it up since that began, and what ended before only until then. What ended
+  /// after the op at hand had begun did not hold that up, and what ended before it was issued did not either: the host
+  /// was late (explain_time has it alike).
   void gap(Nanoseconds at, const RankOpRecord& next) {
     const Nanoseconds end = next.op.start;
     while (next_ < beside_.size() && beside_[next_]->op.end <= at) ++next_;
@@ -60,7 +61,7 @@ class ComputeStream {
     while (next_ < beside_.size() && beside_[next_]->op.end <= end) ++next_;
     std::vector<Span> backwards;
     Nanoseconds until = end;
-    Nanoseconds issue = issued(next);
+    const RankOpRecord* held_up = &next;
     const auto add = [&](SpanKind kind, LabelId phase, Nanoseconds from, std::optional<std::uint32_t> rank,
                          std::optional<CollectiveKey> behind = {}) {
       from = std::max(from, at);
@@ -70,8 +71,9 @@ class ComputeStream {
     };
     for (std::size_t i = next_; i-- > first;) {
       const RankOpRecord& row = *beside_[i];
-      if (row.op.end <= issue) break;
-      issue = issued(row);
+      if (row.op.end > held_up->op.start) continue;
+      if (row.op.end <= issued(*held_up)) break;
+      held_up = &row;
       if (!is_collective(row)) continue;  // behind a collective, or before one
       add(SpanKind::idle, next.phase, row.op.end, {});
       const auto last = row.sequence >= 0 ? last_.find(key_of(row)) : last_.end();

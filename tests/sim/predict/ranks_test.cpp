@@ -64,10 +64,11 @@ TEST_CASE("a plan with jitter keeps its step and says how long the trials' steps
 }
 
 TEST_CASE("rank 0's waiting for others is what explain --time has of it, also where its host was late") {
-  Plan plan = plan_of(4);
-  for (const Transport transport : {Transport::nccl, Transport::low_contention})
+  for (const std::uint32_t replicate : {1U, 4U})
     for (const double slower : {1.04, 1.5}) {
-      CAPTURE(static_cast<int>(transport), slower);
+      CAPTURE(replicate, slower);
+      Plan plan = plan_of(4 * replicate, replicate);
+      const Transport transport = replicate > 1 ? Transport::nccl : Transport::low_contention;
       plan.request.settings.all_gather = plan.request.settings.reduce_scatter = transport;
       plan.request.settings.forward_prefetch = 1;
       plan.request.differences.ranks = {{.rank = 3, .kernels = slower, .host = 1, .workload = nullptr}};
