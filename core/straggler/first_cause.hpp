@@ -19,9 +19,10 @@ struct RankSpans {
 };
 
 /// Divides the waiting of every rank among those it was for: since the last collective that both took part in, what the
-/// rank that was waited for waited itself, in parts of what that was for, and the rest for its own. The times of every
-/// rank stay what they were.
-void find_first_causes(std::vector<RankSpans>& ranks);
+/// rank that was waited for waited itself, in the collectives that held up the one it was late for and on its compute
+/// stream before, in parts of what that was for, and the rest for its own. The times of every rank stay what they were.
+/// `last`: of the same ops.
+void find_first_causes(std::vector<RankSpans>& ranks, const LastRanks& last);
 
 /// Every rank of `run.rank_ops`, each wait for the rank that was last to begin.
 [[nodiscard]] std::vector<RankSpans> rank_spans_as_begun(const Run& run);

@@ -82,6 +82,20 @@ TEST_CASE("rank 0's waiting for others is what explain --time has of it, also wh
     }
 }
 
+TEST_CASE("a late host is waited for across two meshes, not the replicas' ranks that it held up") {
+  Plan plan = plan_of(16, 4);  // shard groups 0–3, 4–7, …; replicas 0, 4, 8, 12, …
+  plan.request.differences.ranks = {{.rank = 5, .kernels = 1, .host = 3, .workload = nullptr}};
+  const auto p = plan.predict();
+  REQUIRE(p);
+  REQUIRE(p->stragglers);
+  Nanoseconds by_rank_5;
+  for (const RankTime& time : p->stragglers->ranks)
+    if (time.rank == 5) by_rank_5 = time.delay;
+  REQUIRE(by_rank_5.count > 0);
+  for (const RankTime& time : p->stragglers->ranks)
+    if (time.rank != 5) CHECK(time.delay < by_rank_5.scaled(0.05));
+}
+
 TEST_CASE("a slow rank is to blame in all trials, however small the jitter") {
   Plan plan = plan_of(4);
   plan.request.differences.ranks = {{.rank = 2, .kernels = 1.5, .host = 1, .workload = nullptr}};
