@@ -83,9 +83,10 @@ Result<void> check_options(const OptionSet& options, const std::vector<std::stri
         name[1] != '-' && std::find(names.begin(), names.end(), name.substr(0, 2)) != names.end();
     if (short_with_value) continue;
     const std::string what = fmt::format("unknown option '{}' of {}", name, verb);
-    if (std::string others = whose(name); !others.empty()) return tl::unexpected(usage(what, std::move(others)));
-    const auto near = nearest(name, known);
-    return tl::unexpected(usage(what, near ? "did you mean '" + *near + "'?" : "foreshard " + verb + " --help"));
+    if (const auto near = nearest(name, known); near)
+      return tl::unexpected(usage(what, "did you mean '" + *near + "'?"));
+    std::string others = whose(name);
+    return tl::unexpected(usage(what, others.empty() ? "foreshard " + verb + " --help" : std::move(others)));
   }
   return {};
 }
