@@ -160,6 +160,30 @@ Json interval_json(const sim::Prediction& p) {
           {"rests_on", std::move(parts)}};
 }
 
+}  // namespace
+
+void add_times(const sim::Prediction& p, Json& json) {
+  json["step_ms"] = time_value(p, p.step_ms);
+  json["host_ms"] = time_value(p, p.host_ms);
+  json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
+  json["compute_ms"] = time_value(p, p.compute_ms);
+  json["communication_ms"] = time_value(p, p.communication_ms);
+  json["exposed_communication_ms"] = time_value(p, p.exposed_communication_ms);
+  json["exposed_all_to_all_ms"] = time_value(p, p.exposed_all_to_all_ms);
+  json["experts"] = experts_json(p);
+  json["idle_ms"] = time_value(p, p.idle_ms);
+  const double rate = tokens_per_second(p);
+  json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);
+  json["bound_by"] = p.has_time ? Json(bound_name(p)) : Json(nullptr);
+  json["host_bound"] = p.host_bound;
+  json["host_may_bind"] = p.host_may_bind;
+  json["host_binds_from"] = p.host_may_bind ? Json(p.host_binds_from) : Json(nullptr);
+  json["host_confidence"] = p.has_time ? Json(confidence_name(p.host)) : Json(nullptr);
+  json["uncertainty"] = p.interval.half_width(p.step_ms);
+  json["interval"] = interval_json(p);
+  json["difference"] = time_value(p, p.difference);
+}
+
 void add_memory(const sim::Prediction& p, Json& json) {
   json["peak_requested_bytes"] = p.peaks.requested;
   json["peak_allocated_bytes"] = p.peaks.allocated;
@@ -195,6 +219,8 @@ void add_memory(const sim::Prediction& p, Json& json) {
   }
 }
 
+namespace {
+
 /// Null where the times are the machine's own.
 Json recorded_on_json(const sim::Prediction& p) {
   if (p.recorded_on.empty()) return nullptr;
@@ -216,25 +242,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   const PlanTime time = plan_time(p);
   json["answer"] = answer_lines(p, basis, time, fitting);
   json["ends"] = end_json(p);
-  json["step_ms"] = time_value(p, p.step_ms);
-  json["host_ms"] = time_value(p, p.host_ms);
-  json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
-  json["compute_ms"] = time_value(p, p.compute_ms);
-  json["communication_ms"] = time_value(p, p.communication_ms);
-  json["exposed_communication_ms"] = time_value(p, p.exposed_communication_ms);
-  json["exposed_all_to_all_ms"] = time_value(p, p.exposed_all_to_all_ms);
-  json["experts"] = experts_json(p);
-  json["idle_ms"] = time_value(p, p.idle_ms);
-  const double rate = tokens_per_second(p);
-  json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);
-  json["bound_by"] = p.has_time ? Json(bound_name(p)) : Json(nullptr);
-  json["host_bound"] = p.host_bound;
-  json["host_may_bind"] = p.host_may_bind;
-  json["host_binds_from"] = p.host_may_bind ? Json(p.host_binds_from) : Json(nullptr);
-  json["host_confidence"] = p.has_time ? Json(confidence_name(p.host)) : Json(nullptr);
-  json["uncertainty"] = p.interval.half_width(p.step_ms);
-  json["interval"] = interval_json(p);
-  json["difference"] = time_value(p, p.difference);
+  add_times(p, json);
   add_memory(p, json);
   add_plan_tables(p, time, json);
   json["mfu"] = p.utilization.value > 0 ? Json(p.utilization.value) : Json(nullptr);

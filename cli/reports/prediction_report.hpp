@@ -17,6 +17,11 @@ namespace foreshard::cli {
 [[nodiscard]] Json prediction_json(const std::string& source, const PlanBasis& basis, const Workload& workload,
                                    const sim::Prediction& p, const sim::Remedies* fitting = nullptr);
 
+/// Of that JSON the keys of time: the step and its parts, what binds it, its interval. Null where there is no time.
+void add_times(const sim::Prediction& p, Json& json);
+/// Of that JSON the keys of memory: peaks, retries, what the allocator may take and whether that is enough.
+void add_memory(const sim::Prediction& p, Json& json);
+
 /// The answer and its two tables, in at most 25 lines where the recorded steps are equal; `detail`: all numbers.
 /// `fitting`: changes that would fit, of a prediction that ran out of memory.
 void print_prediction(Console& console, const PlanBasis& basis, const sim::Prediction& p, bool detail,

@@ -25,6 +25,7 @@ Result<void> store_point(const sim::SweepPoint& point, const PointOutput& output
   Json json = prediction_json(output.source, {}, **workload, *p);
   json["fabric"] = output.fabric.empty() ? Json(nullptr) : Json(output.fabric);
   json["topology"] = topology_json(output.topology);
+  if (!output.result_key.empty()) json[output.result_key] = output.result;
   return store_run(json, **workload, output.path, output.force, p->run);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/options/topology_option.hpp"
+#include "cli/terminal/output.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
 #include "sim/machine/profile.hpp"
@@ -23,6 +24,8 @@ struct PointOutput {
   std::string fabric;                 ///< fabric_of() of the source
   Topology topology;                  ///< that is on the machine
   sim::Differences differences = {};  ///< of the job's ranks and links
+  std::string result_key = {};        ///< under which the whole search's JSON is kept; empty: it is not
+  Json result = nullptr;
 };
 
 /// Writes the point's run, as `plan -o` writes it, with what the search says against it. Errors: sim::predict()'s and

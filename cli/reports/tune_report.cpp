@@ -79,11 +79,6 @@ std::string step_words(const TuneReport& report) {
   return words;
 }
 
-/// What differs from the start, as plan's options.
-std::string changes(const TuneReport& report, const TunedPoint& point) {
-  return sim::setting_text(report.result.start.point.settings, point.point.settings);
-}
-
 /// The same for a person: of what is said unit by unit, how many units.
 std::string short_changes(const std::string& options) {
   std::string out;
@@ -127,8 +122,8 @@ void print_retrying(std::ostream& out, const TuneReport& report) {
   out << fmt::format("with {} allocation {} a step, whose time is not in it: {} ({:+.1f} %){}{}\n",
                      point.step_num_alloc_retries, point.step_num_alloc_retries == 1 ? "retry" : "retries",
                      milliseconds(point.step_ms), 100 * (point.step_ms / result.best->point.step_ms - 1),
-                     changes(report, *result.fastest_retrying).empty() ? ", as asked for" : ": ",
-                     short_changes(changes(report, *result.fastest_retrying)));
+                     changes_of(report, *result.fastest_retrying).empty() ? ", as asked for" : ": ",
+                     short_changes(changes_of(report, *result.fastest_retrying)));
 }
 
 void print_answer(std::ostream& out, const TuneReport& report) {
@@ -147,7 +142,7 @@ void print_answer(std::ostream& out, const TuneReport& report) {
                        milliseconds(best.step_ms), format_bytes(best.peaks.reserved));
   else
     out << fmt::format("best{}: {}; {} reserved: {}", limit_words(report), step_words(report),
-                       format_bytes(best.peaks.reserved), short_changes(changes(report, *result.best)));
+                       format_bytes(best.peaks.reserved), short_changes(changes_of(report, *result.best)));
   out << (fits(best) == sim::Fits::surely ? "" : "; it may not fit") << (best.valid ? "" : "; not valid")
       << (is_outside(best) ? "; outside what the profile was calibrated on" : "") << '\n';
   print_retrying(out, report);
@@ -173,6 +168,41 @@ void print_bound(std::ostream& out, const TuneReport& report) {
   if (!result.waits.headline.empty()) out << "why it is not faster: " << in_line(result.waits.headline) << '\n';
 }
 
+std::string marks(const TuneReport& report, const SweepPoint& point) {
+  std::vector<std::string> words;
+  if (breaks_headroom(report, point)) words.emplace_back("less than the headroom left");
+  if (point.step_num_alloc_retries > 0) words.emplace_back("allocation retries");
+  if (point.state == SweepPoint::State::out_of_memory) words.emplace_back("out of memory");
+  if (point.host_bound) words.emplace_back("host-bound");
+  if (point.state == SweepPoint::State::ran && fits(point) == sim::Fits::maybe) words.emplace_back("may not fit");
+  if (!point.valid) words.emplace_back("not valid");
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// Whether a CUDA graph, which nobody allowed, would matter.
+void print_graph(std::ostream& out, const TuneReport& report) {
+  if (!report.result.with_cuda_graph) return;
+  const SweepPoint& graph = report.result.with_cuda_graph->point;
+  const double best_ms = report.result.best->point.step_ms;
+  if (graph.state == SweepPoint::State::refused) {
+    out << "--allow cuda-graph would not matter: " << in_line(graph.reason) << '\n';
+    return;
+  }
+  const std::string options =
+      sim::setting_text(report.result.best->point.settings, report.result.with_cuda_graph->point.settings);
+  const std::string takes =
+      fmt::format("the best with {} {}", short_changes(options),
+                  ran(*report.result.with_cuda_graph)
+                      ? fmt::format("takes {} ({:+.1f} %), {} reserved", milliseconds(graph.step_ms),
+                                    100 * (graph.step_ms / best_ms - 1), format_bytes(graph.peaks.reserved))
+                      : std::string("does not fit"));
+  if (!ran(*report.result.with_cuda_graph) || graph.step_ms > best_ms * (1 - sim::kEqualSteps))
+    out << "--allow cuda-graph would not matter: " << takes << '\n';
+  else
+    out << fmt::format("--allow cuda-graph would matter: {}{}\n", takes,
+                       marks(report, graph).empty() ? std::string() : "; " + marks(report, graph));
+}
+
 void print_counts(std::ostream& out, const TuneReport& report) {
   const sim::TuneResult& result = report.result;
   out << fmt::format("{} {} of {} on {}{}", result.tried, result.tried == 1 ? "point" : "points", in_line(report.name),
@@ -194,17 +224,6 @@ void print_counts(std::ostream& out, const TuneReport& report) {
       out << "; ended by --time-limit: another run may end elsewhere, --points repeats\n";
       break;
   }
-}
-
-std::string marks(const TuneReport& report, const SweepPoint& point) {
-  std::vector<std::string> words;
-  if (breaks_headroom(report, point)) words.emplace_back("less than the headroom left");
-  if (point.step_num_alloc_retries > 0) words.emplace_back("allocation retries");
-  if (point.state == SweepPoint::State::out_of_memory) words.emplace_back("out of memory");
-  if (point.host_bound) words.emplace_back("host-bound");
-  if (point.state == SweepPoint::State::ran && fits(point) == sim::Fits::maybe) words.emplace_back("may not fit");
-  if (!point.valid) words.emplace_back("not valid");
-  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 /// The start, what simpler searches find, the best and the next ones, each against the start and the best.
@@ -236,7 +255,7 @@ void print_points(std::ostream& out, const TuneReport& report) {
   out << '\n';
   table.print(out);
   for (const auto& [title, row] : rows) {
-    const std::string options = short_changes(changes(report, *row));
+    const std::string options = short_changes(changes_of(report, *row));
     if (row == &result.start || options.empty()) continue;
     out << title << ": " << options << '\n';
   }
@@ -260,58 +279,20 @@ void print_reasons(std::ostream& out, const TuneReport& report) {
     std::vector<std::string> doubts = point.not_valid;
     for (const std::string& warning : point.warnings)
       if (warning.starts_with(sim::kOutsideRange)) doubts.push_back(warning);
-    out << fmt::format("faster, but less sure: {} ({}): {}\n", short_changes(changes(report, *result.fastest_doubted)),
-                       milliseconds(point.step_ms), in_line(fmt::format("{}", fmt::join(doubts, "; "))));
+    out << fmt::format("faster, but less sure: {} ({}): {}\n",
+                       short_changes(changes_of(report, *result.fastest_doubted)), milliseconds(point.step_ms),
+                       in_line(fmt::format("{}", fmt::join(doubts, "; "))));
   }
   if (!result.refused.empty()) out << "\nrefused:\n";
   for (const auto& [reason, points] : result.refused)
     out << fmt::format("  {} {}: {}\n", points, points == 1 ? "point" : "points", in_line(reason));
 }
 
-Json point_json(const TuneReport& report, const TunedPoint& tuned) {
-  const SweepPoint& point = tuned.point;
-  const auto time = [&](double value) { return ran(tuned) && point.has_time ? Json(value) : Json(nullptr); };
-  Json json;
-  json["state"] = ran(tuned) ? "ran" : point.state == SweepPoint::State::out_of_memory ? "out_of_memory" : "deadlock";
-  json["changes"] = changes(report, tuned);
-  json["phrase"] = tuned.phrase;
-  json["command"] = plan_command(report, tuned);
-  json["step_ms"] = time(point.step_ms);
-  json["host_ms"] = time(point.host_ms);
-  json["exposed_communication_ms"] = time(point.exposed_communication_ms);
-  json["tokens_per_s_per_gpu"] = point.tokens_per_s_per_gpu > 0 ? Json(point.tokens_per_s_per_gpu) : Json(nullptr);
-  json["host_bound"] = point.host_bound;
-  json["floor_ms"] = {{"compute", time(point.floor.compute_ms)},
-                      {"links", time(point.floor.links_ms)},
-                      {"host", time(point.floor.host_ms)}};
-  json["peak_requested_bytes"] = point.peaks.requested;
-  json["peak_allocated_bytes"] = point.peaks.allocated;
-  json["peak_active_bytes"] = point.peaks.active;
-  json["peak_reserved_bytes"] = point.peaks.reserved;
-  json["num_alloc_retries"] = point.num_alloc_retries;
-  json["may_run_out_of_memory"] = point.may_run_out_of_memory;
-  json["valid"] = point.valid;
-  json["not_valid"] = point.not_valid;
-  json["warnings"] = point.warnings;
-  json["settings"] = Json::object();
-  for (const auto& [key, value] : setting_options(point.settings)) json["settings"][key] = Json::parse(value);
-  return json;
-}
-
-Json optional_json(const TuneReport& report, const std::optional<TunedPoint>& point) {
-  return point ? point_json(report, *point) : Json(nullptr);
-}
-
-Json searched_json(const sim::TuneResult& result) {
-  Json refused = Json::array();
-  for (const auto& [reason, points] : result.refused) refused.push_back({{"reason", reason}, {"points", points}});
-  constexpr std::string_view kEnds[] = {"nothing_helps", "points", "time"};
-  return {{"points", result.tried},        {"out_of_memory", result.out_of_memory},
-          {"less_sure", result.doubted},   {"pruned", result.pruned},
-          {"refused", std::move(refused)}, {"ended_by", kEnds[static_cast<std::size_t>(result.end)]}};
-}
-
 }  // namespace
+
+std::string changes_of(const TuneReport& report, const sim::TunedPoint& point) {
+  return sim::setting_text(report.result.start.point.settings, point.point.settings);
+}
 
 std::string plan_command(const TuneReport& report, const sim::TunedPoint& point) {
   const bool is_best = report.result.best && point.point.settings == report.result.best->point.settings;
@@ -328,52 +309,11 @@ std::optional<Gain> gain_of(const sim::TuneResult& result) {
   return Gain{ms, start.step_ms * within, 100 * ms / start.step_ms, 100 * within};
 }
 
-Json tune_json(const TuneReport& report) {
-  const sim::TuneResult& result = report.result;
-  Json json = json_result("tune");
-  json["source"] = report.source;
-  json["name"] = report.name;
-  json["machine"] = report.machine;
-  json["memory_limit_bytes"] = report.request.memory_limit ? Json(*report.request.memory_limit) : Json(nullptr);
-  json["headroom_bytes"] = report.request.headroom;
-  json["moves"] = Json::array();
-  for (const sim::MoveFamily family : kEnumValues<sim::MoveFamily>)
-    if (report.request.allowed.has(family)) json["moves"].push_back(foreshard::name(family));
-  json["start"] = point_json(report, result.start);
-  json["best"] = optional_json(report, result.best);
-  json["gain"] = nullptr;
-  if (const auto gain = gain_of(result))
-    json["gain"] = {{"ms", gain->ms},
-                    {"within_ms", gain->within_ms},
-                    {"percent", gain->percent},
-                    {"within_percent", gain->within_percent}};
-  json["changes"] = Json::array();
-  for (const sim::ChangeWorth& one : result.changes)
-    json["changes"].push_back({{"setting", one.setting},
-                               {"ms", one.ms ? Json(*one.ms) : Json(nullptr)},
-                               {"peak_reserved_bytes", one.ms ? Json(one.reserved) : Json(nullptr)}});
-  json["changes_not_tried"] = result.changes_not_tried;
-  json["bound_ms"] = result.bound_ms > 0 && result.tried > 1 ? Json(result.bound_ms) : Json(nullptr);
-  json["why_not_faster"] = result.waits.headline;
-  json["uniform"] = optional_json(report, result.uniform);
-  json["depth"] = optional_json(report, result.greedy);
-  json["next"] = Json::array();
-  for (const TunedPoint& point : result.next) json["next"].push_back(point_json(report, point));
-  json["fastest_retrying"] = optional_json(report, result.fastest_retrying);
-  json["fastest_less_sure"] = optional_json(report, result.fastest_doubted);
-  json["searched"] = searched_json(result);
-  json["pytorch"] = nullptr;
-  if (result.best) json["pytorch"] = {{"environment", report.code.environment}, {"lines", report.code.lines}};
-  json["fabric"] = report.fabric.empty() ? Json(nullptr) : Json(report.fabric);
-  json["topology"] = topology_json(report.topology);
-  json["fingerprint"] = report.fingerprint.empty() ? Json(nullptr) : Json(report.fingerprint);
-  return json;
-}
-
 void print_tune(std::ostream& out, const TuneReport& report) {
   print_answer(out, report);
   print_bound(out, report);
   print_counts(out, report);
+  print_graph(out, report);
   print_points(out, report);
   print_reasons(out, report);
   if (report.result.best) {

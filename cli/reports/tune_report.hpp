@@ -30,6 +30,9 @@ struct TuneReport {
   std::string fingerprint;  ///< empty: time ended it, which another run need not do there
 };
 
+/// What differs from the start, as plan's options.
+[[nodiscard]] std::string changes_of(const TuneReport& report, const sim::TunedPoint& point);
+
 /// What `plan` takes for the same numbers.
 [[nodiscard]] std::string plan_command(const TuneReport& report, const sim::TunedPoint& point);
 

@@ -83,23 +83,33 @@ class ReasonCounts {
 
 }  // namespace
 
-SweepPoint simulate_point(WorkloadSource& source, const MachineProfile& machine, const PointRequest& request,
-                          const Settings& settings) {
-  SweepPoint point;
-  point.settings = settings;
+PlannedPoint plan_point(WorkloadSource& source, const MachineProfile& machine, const PointRequest& request,
+                        const Settings& settings) {
+  PlannedPoint out;
+  out.point.settings = settings;
   const auto workload = source.at(settings);
   if (!workload) {
-    refuse(point, workload.error());
-    return point;
+    refuse(out.point, workload.error());
+    return out;
   }
   PredictRequest wanted{settings, request.memory_limit, 4, request.host_scale};
   wanted.ops_alone = true;
   wanted.step_alone = request.step_alone;
   wanted.differences = request.differences;
   wanted.kept_ranks = kNoRanks;
-  const auto p = predict(**workload, machine, wanted);
-  p ? fill(*p, point) : refuse(point, p.error());
-  return point;
+  auto p = predict(**workload, machine, wanted);
+  if (!p) {
+    refuse(out.point, p.error());
+    return out;
+  }
+  fill(*p, out.point);
+  out.plan = std::move(*p);
+  return out;
+}
+
+SweepPoint simulate_point(WorkloadSource& source, const MachineProfile& machine, const PointRequest& request,
+                          const Settings& settings) {
+  return plan_point(source, machine, request, settings).point;
 }
 
 Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfile& machine,

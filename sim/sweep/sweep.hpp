@@ -80,7 +80,16 @@ struct PointRequest {
   Differences differences = {};         ///< what is unlike the rest of each point's job; without ranks' workloads
 };
 
+/// A point with all that was predicted of it.
+struct PlannedPoint {
+  SweepPoint point;
+  std::optional<Prediction> plan;  ///< none: refused; its Run has device ops, streams and steps alone
+};
+
 /// The point of `settings`: as `plan` predicts them, to the digit. A refusal is a state, not an error.
+[[nodiscard]] PlannedPoint plan_point(WorkloadSource& source, const MachineProfile& machine,
+                                      const PointRequest& request, const Settings& settings);
+/// The same without the prediction.
 [[nodiscard]] SweepPoint simulate_point(WorkloadSource& source, const MachineProfile& machine,
                                         const PointRequest& request, const Settings& settings);
 

@@ -73,8 +73,12 @@ void TriedPoints::simulate(const std::vector<const Neighbour*>& batch, const std
 }
 
 TunedPoint TriedPoints::whole(std::size_t point) const {
-  const TunedPoint& tried = points_[point];
-  return {simulate_point(source_, machine_, shared_, tried.point.settings), tried.phrase};
+  return whole(points_[point].point.settings, points_[point].phrase);
+}
+
+TunedPoint TriedPoints::whole(const Settings& settings, const std::string& phrase) const {
+  PlannedPoint planned = plan_point(source_, machine_, shared_, settings);
+  return {std::move(planned.point), phrase, std::move(planned.plan)};
 }
 
 void TriedPoints::keep(SweepPoint point, const std::string& phrase, const std::string& of_class) {

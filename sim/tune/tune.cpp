@@ -10,9 +10,11 @@
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/machine/address_space.hpp"
+#include "sim/predict/cuda_graph.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/candidates.hpp"
 #include "sim/sweep/outcome.hpp"
+#include "sim/sweep/pareto.hpp"
 #include "sim/tune/kept_units.hpp"
 #include "sim/tune/neighbours.hpp"
 #include "sim/tune/tried_points.hpp"
@@ -262,6 +264,27 @@ class Tuner {
     }
   }
 
+  /// Of those that may be answered, as the best may.
+  void add_front() {
+    std::vector<PointCost> costs;
+    for (std::size_t i = 0; i < tried_.points().size(); ++i) {
+      if (tried_.is_comparable(i, *best_))
+        costs.push_back({i, point(i).step_ms, point(i).peaks.reserved, 0, 1});
+      else if (tried_.fits(i) && tried_.is_doubted(i) && !tried_.is_doubted(*best_))
+        out_.no_part.push_back(i);
+    }
+    out_.front = pareto(costs);
+  }
+
+  /// What nobody allowed, so that the answer can say whether it would matter.
+  void try_graph(const Workload& workload) {
+    Settings settings = out_.best->point.settings;
+    if (request_.allowed.has(MoveFamily::cuda_graph) || settings.cuda_graph || !offers_graph(workload.lowering)) return;
+    settings.cuda_graph = CudaGraph{};
+    settings.post_optimizer_event = false;
+    out_.with_cuda_graph = tried_.whole(settings, "forward and backward replayed from one CUDA graph");
+  }
+
   /// One family at a time as the start has it: simplify() tried them.
   void add_changes() {
     const Settings best = out_.best->point.settings;
@@ -299,16 +322,22 @@ class Tuner {
     out_.pruned = tried_.pruned();
     out_.end = tried_.limit().value_or(TuneEnd::nothing_helps);
     count();
-    if (!best_) return std::move(out_);
+    if (!best_) {
+      out_.points = tried_.take();
+      return std::move(out_);
+    }
     if (out_.fastest_doubted)
-      out_.fastest_doubted->point = simulate_point(source_, machine_, shared_, out_.fastest_doubted->point.settings);
+      out_.fastest_doubted = tried_.whole(out_.fastest_doubted->point.settings, out_.fastest_doubted->phrase);
     add_next();
+    add_front();
     const auto workload = source_.at(out_.best->point.settings);
     FORESHARD_TRY(workload);
+    try_graph(**workload);
     auto waits = waits_at(out_.best->point.settings, **workload);
     FORESHARD_TRY(waits);
     out_.units = waits->units;
     out_.waits = std::move(*waits);
+    out_.points = tried_.take();
     return std::move(out_);
   }
 

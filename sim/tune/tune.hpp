@@ -61,6 +61,9 @@ enum class TuneEnd : std::uint8_t {
 struct TunedPoint {
   SweepPoint point;
   std::string phrase;  ///< what was changed last, in words: how the search came to it
+  /// All that is predicted of it, of the points that a result names; none: a point of TuneResult::points, of which the
+  /// search looks at the step, its memory and what is against them alone (PredictRequest::step_alone), or a refusal.
+  std::optional<Prediction> plan = {};
 };
 
 /// What one of the best's changes brings, the others as they are.
@@ -95,6 +98,11 @@ struct TuneResult {
   std::optional<TunedPoint> fastest_retrying;
   Bytes most_reserved = 0;  ///< what reserved memory may peak at: the limit less the headroom
   std::vector<Unit> units;  ///< of the best, as its settings group them
+  /// The best captured in a CUDA graph, where that was not allowed and the best has none; refused where it cannot be.
+  std::optional<TunedPoint> with_cuda_graph;
+  std::vector<TunedPoint> points;    ///< all that were tried, in their order: `start` is the first
+  std::vector<std::size_t> front;    ///< of `points`, for which none that may be answered is as fast and as small
+  std::vector<std::size_t> no_part;  ///< of `points`: they fit, and are less sure than the start or retry in each step
 };
 
 /// Fails where the start cannot be predicted, or the workload has no times (usage).

@@ -1,6 +1,8 @@
 // The search on small plans: its answer is what `plan` says, on any number of threads, within its limits.
 #include "sim/tune/tune.hpp"
 
+#include <algorithm>
+
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "tests/property/timed_workload.hpp"
@@ -58,6 +60,34 @@ TEST_CASE("the best and the next ones are what plan says, and the best beats wha
     CHECK(p->floor.ms() == one.point.floor.ms());
     CHECK(p->floor.ms() <= p->step_ms);
   }
+}
+
+TEST_CASE("a result keeps every point that was tried, and its front") {
+  const TuneResult result = tuned(request());
+  REQUIRE(result.points.size() == result.tried);
+  CHECK(result.points.front().point.settings == request().start);
+  CHECK(result.points.front().phrase == "as asked for");
+  REQUIRE_FALSE(result.front.empty());
+  for (std::size_t i = 1; i < result.front.size(); ++i) {  // the fastest first, each next one slower and smaller
+    const SweepPoint& a = result.points[result.front[i - 1]].point;
+    const SweepPoint& b = result.points[result.front[i]].point;
+    CHECK(a.step_ms < b.step_ms);
+    CHECK(a.peaks.reserved > b.peaks.reserved);
+  }
+  CHECK(result.best->point.step_ms <= result.points[result.front.front()].point.step_ms * (1 + kEqualSteps));
+  for (const std::size_t i : result.no_part)
+    CHECK(std::find(result.front.begin(), result.front.end(), i) == result.front.end());
+  REQUIRE(result.best->plan);
+  CHECK(result.best->plan->step_ms == result.best->point.step_ms);
+}
+
+TEST_CASE("the answer says what a CUDA graph would bring, where it was not allowed") {
+  const TuneResult without = tuned(request());
+  REQUIRE(without.with_cuda_graph);
+  CHECK(without.with_cuda_graph->point.settings.cuda_graph.has_value());
+  TuneRequest allowed = request();
+  allowed.allowed.set(MoveFamily::cuda_graph, true);
+  CHECK_FALSE(tuned(allowed).with_cuda_graph);
 }
 
 TEST_CASE("a search is the same on any number of threads") {
