@@ -62,6 +62,7 @@ class Program:
             frequency = 1.0 / (500000.0 ** (torch.arange(0, head, 2, device=device).float() / head))
             angle = torch.outer(torch.arange(self.options.seq, device=device).float(), frequency)
             self.angles = angle.cos(), angle.sin()
+            self.kept = frequency, angle  # a script has them as locals: plans count them
 
     def batch(self):
         vocabulary = self.size["vocab"] if self.size else self.model.config.vocab_size
