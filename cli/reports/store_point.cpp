@@ -25,7 +25,7 @@ Result<void> store_point(const sim::SweepPoint& point, const PointOutput& output
   Json json = prediction_json(output.source, {}, **workload, *p);
   json["fabric"] = output.fabric.empty() ? Json(nullptr) : Json(output.fabric);
   json["topology"] = topology_json(output.topology);
-  if (!output.result_key.empty()) json[output.result_key] = output.result;
+  for (const auto& [key, kept] : output.results) json[key] = kept;
   return store_run(json, **workload, output.path, output.force, p->run);
 }
 

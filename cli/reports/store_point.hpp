@@ -3,6 +3,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/options/topology_option.hpp"
 #include "cli/terminal/output.hpp"
@@ -21,11 +23,10 @@ struct PointOutput {
   bool force = false;
   std::string source;  ///< as the user gave it
   std::optional<Bytes> memory_limit;
-  std::string fabric;                 ///< fabric_of() of the source
-  Topology topology;                  ///< that is on the machine
-  sim::Differences differences = {};  ///< of the job's ranks and links
-  std::string result_key = {};        ///< under which the whole search's JSON is kept; empty: it is not
-  Json result = nullptr;
+  std::string fabric;                                      ///< fabric_of() of the source
+  Topology topology;                                       ///< that is on the machine
+  sim::Differences differences = {};                       ///< of the job's ranks and links
+  std::vector<std::pair<std::string, Json>> results = {};  ///< what else is kept of the search, by key
 };
 
 /// Writes the point's run, as `plan -o` writes it, with what the search says against it. Errors: sim::predict()'s and

@@ -15,6 +15,9 @@
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/forecast_report.hpp"
 #include "cli/reports/no_remedies.hpp"
+#include "cli/reports/prediction_report.hpp"
+#include "cli/reports/store_run.hpp"
+#include "cli/reports/stored_pictures.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/adapt/adapt.hpp"
 #include "core/base/digest.hpp"
@@ -35,6 +38,7 @@ constexpr std::uint32_t kSteps = 10'000;
 constexpr std::uint32_t kSeeds = 4;  // of drawn lengths
 constexpr unsigned kMaxSteps = 10'000'000;
 constexpr std::size_t kMaxKept = 20'000'000;  // steps of all seeds; each takes 40 bytes
+constexpr std::size_t kPictured = 16'384;     // of a picture; of more steps the largest of several are one
 constexpr std::size_t kMaxLengths = 16'384;   // different ones: of an 8B model a gigabyte, and minutes
 
 struct ForecastOptions {
@@ -80,8 +84,9 @@ Result<void> check_options(const ForecastOptions& options, const sim::Lengths& l
   if (options.seed && *options.seed > UINT64_MAX - more)
     return fail(ErrorKind::usage, fmt::format("{} seeds from {} on go beyond {}", more + 1, *options.seed, UINT64_MAX),
                 "--seed", "begin with a smaller one");
-  if (!options.picture.empty() && !options.picture.ends_with(".svg"))
-    return fail(ErrorKind::usage, "the picture is written as .svg", options.picture, "name the output x.svg");
+  if (!options.picture.empty() && !options.picture.ends_with(".svg") && !options.picture.ends_with(".db"))
+    return fail(ErrorKind::usage, "a forecast is written as .svg or .db", options.picture,
+                "name the output x.svg, or x.db for `view`");
   for (const std::string& path : {options.csv, options.picture})
     if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
   return {};
@@ -290,9 +295,15 @@ viz::StepMemoryPicture picture_of(const ForecastReport& report) {
   picture.title = report.name + " on " + report.machine;
   picture.headline = forecast_answer(report);
   picture.limit = report.capacity;
-  for (const sim::StepUse& use : seed.steps) picture.steps.push_back({use.peak_reserved, use.peak_allocated});
-  if (seed.out_of_memory)
-    picture.steps.push_back({seed.out_of_memory->use.peak_reserved, seed.out_of_memory->use.peak_allocated});
+  std::vector<sim::StepUse> uses = seed.steps;
+  if (seed.out_of_memory) uses.push_back(seed.out_of_memory->use);
+  picture.each = std::max<std::size_t>(1, (uses.size() + kPictured - 1) / kPictured);
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    if (i % picture.each == 0) picture.steps.emplace_back();
+    viz::StepMemory& step = picture.steps.back();
+    step.reserved = std::max(step.reserved, uses[i].peak_reserved);
+    step.allocated = std::max(step.allocated, uses[i].peak_allocated);
+  }
   for (const sim::GrowthStep& step : seed.growth)
     picture.marks.push_back({Kind::growth, step.step,
                              fmt::format("step {}, length {}: {} reserved; {} new segments, the largest for {} ({})",
@@ -312,8 +323,31 @@ viz::StepMemoryPicture picture_of(const ForecastReport& report) {
   return picture;
 }
 
-Result<void> write_outputs(const ForecastOptions& options, const ForecastReport& report) {
+/// Of the steps that the seed which fares worst came to.
+std::uint32_t longest_length(const ForecastReport& report) {
+  const sim::SeedForecast& seed = report.seeds[sim::worst_of(report.seeds)];
+  return report.lengths.distinct(seed.seed, seed.steps.size() + (seed.out_of_memory ? 1 : 0)).back();
+}
+
+/// The forecast beside the plan of one step at the longest length that was run; of a recording of its own steps.
+Result<void> store_forecast(const ForecastOptions& options, const ForecastReport& report, Planned planned,
+                            sim::WorkloadSource& workloads) {
+  if (planned.source.model) planned.settings.seq = longest_length(report);
+  const auto workload = workloads.at(planned.settings);
+  FORESHARD_TRY(workload);
+  planned.workload = *workload;
+  auto p = predict_planned(planned, {});
+  FORESHARD_TRY(p);
+  Json json = prediction_json(report.source, {}, **workload, *p);
+  json["forecast"] = forecast_json(report);
+  json[std::string(kStepMemoryResult)] = step_memory_json(picture_of(report));
+  return store_run(json, **workload, options.picture, options.force, p->run);
+}
+
+Result<void> write_outputs(const ForecastOptions& options, const ForecastReport& report, const Planned& planned,
+                           sim::WorkloadSource& workloads) {
   if (!options.csv.empty()) FORESHARD_TRY(write_text(options.csv, forecast_csv(report), options.force));
+  if (options.picture.ends_with(".db")) return store_forecast(options, report, planned, workloads);
   if (!options.picture.empty())
     FORESHARD_TRY(write_text(options.picture, viz::draw_memory_over_steps(picture_of(report)), options.force));
   return {};
@@ -362,7 +396,7 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
     print_forecast(console.out, report);
   console.out.flush();
   for (const std::string& warning : report.warnings) console.warn(warning);
-  FORESHARD_TRY(write_outputs(options, report));
+  FORESHARD_TRY(write_outputs(options, report, *planned, *workloads));
   return runs_out_of_memory(report) ? static_cast<int>(ErrorKind::out_of_memory) : static_cast<int>(kDone);
 }
 
@@ -399,8 +433,8 @@ Action add_forecast(OptionSet& set) {
       .type_name("FILE")
       .writes();
   set.add_option("-o,--output", options->picture,
-                 "write memory over all steps, of the seed that fares worst, as a picture")
-      .type_name("FILE.svg")
+                 "write memory over all steps, of the seed that fares worst, as a picture, or to a store for `view`")
+      .type_name("FILE.svg|RUN.db")
       .writes();
   set.add_flag(kNoRemedies, options->no_remedies, "only forecast, simulate no remedies");
   set.add_flag("--force", options->force, "write over existing files");

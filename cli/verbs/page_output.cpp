@@ -1,11 +1,14 @@
 #include "cli/verbs/page_output.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/options/options.hpp"
 #include "cli/reports/no_remedies.hpp"
 #include "cli/reports/run_answer.hpp"
+#include "cli/reports/stored_pictures.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/reports/time_report.hpp"
 #include "cli/verbs/explain_remedies.hpp"
@@ -112,7 +115,7 @@ Json waits_json(const Run& run, const std::string& name, const std::optional<std
 }  // namespace
 
 std::vector<std::string> page_extras() {
-  return {"answer", "ranks", "explain", "time"};
+  return {"answer", "pictures", "ranks", "explain", "time"};
 }
 
 std::vector<std::string> compared_page_extras() {
@@ -122,6 +125,7 @@ std::vector<std::string> compared_page_extras() {
 Json page_extra(std::string_view extra, const Run& run, const std::string& name, const ExtraOptions& options,
                 Console& console) {
   if (extra == "answer") return run_answer_json(run_answer(run));
+  if (extra == "pictures") return pictures_json(run);
   if (extra == "explain") return explanation_json(run, name, options, console);
   if (extra == "time") return time_explanation_json(run, name, options, console);
   if (extra == "waits") return waits_json(run, name, options.step, console);
@@ -129,8 +133,9 @@ Json page_extra(std::string_view extra, const Run& run, const std::string& name,
   return stragglers ? stragglers_json(*stragglers) : Json(nullptr);
 }
 
-Result<void> write_run_page(const Run& run, const std::string& name, const viz::PackOptions& options,
-                            const ExtraOptions& extra_options, const PageFile& file, Console& console) {
+Result<void> write_run_page(const Run& run, const std::string& name, const std::vector<FrontPage>& front,
+                            const viz::PackOptions& options, const ExtraOptions& extra_options, const PageFile& file,
+                            Console& console) {
   auto pack = viz::Pack::make(run, options);
   FORESHARD_TRY(pack);
   std::vector<viz::Pack> packs;
@@ -138,7 +143,16 @@ Result<void> write_run_page(const Run& run, const std::string& name, const viz::
   std::vector<viz::PageExtra> extras;
   for (const std::string& extra : page_extras())
     extras.push_back({extra, text_of(page_extra(extra, run, name, extra_options, console))});
-  const viz::PageShell shell{viz::headline(run), file.theme, {{"", viz::headline(run)}}};
+  viz::PageShell shell{viz::headline(run), file.theme, {{"", viz::headline(run)}}};
+  shell.one_at_a_time = !front.empty();
+  for (const FrontPage& point : front) {
+    auto of_point = viz::Pack::make(point.run, {});
+    if (!of_point) return tl::unexpected(in_run(of_point.error(), point.run.info.name, name));
+    packs.push_back(std::move(*of_point));
+    const std::string prefix = fmt::format("front/{}/", point.point);
+    extras.push_back({prefix + "answer", text_of(page_extra("answer", point.run, name, extra_options, console))});
+    shell.runs.push_back({prefix, viz::headline(point.run)});
+  }
   return write_text(file.path, viz::page_file(shell, packs, extras), file.force);
 }
 

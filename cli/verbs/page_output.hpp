@@ -24,7 +24,7 @@ struct PageFile {
 };
 
 /// What a run's page says beside the run's records, as pieces of these names: run_answer_json(), the ranks of
-/// `explain --json`, and what that says about the run.
+/// `explain --json`, what that says about the run, and the pictures of what a search or a forecast stored.
 [[nodiscard]] std::vector<std::string> page_extras();
 /// Those of each run of a comparison's page: run_answer_json(), and what `explain --time --json` says without remedies
 /// ("waits").
@@ -41,9 +41,17 @@ struct ExtraOptions {
 [[nodiscard]] Json page_extra(std::string_view extra, const Run& run, const std::string& name,
                               const ExtraOptions& options, Console& console);
 
-/// One run, named as the user named it. Errors: those of viz::Pack::make() and of writing.
-[[nodiscard]] Result<void> write_run_page(const Run& run, const std::string& name, const viz::PackOptions& options,
-                                          const ExtraOptions& extras, const PageFile& file, Console& console);
+/// A point of a search whose steps the page shows when its mark is clicked.
+struct FrontPage {
+  std::size_t point = 0;
+  Run run;
+};
+
+/// One run, named as the user named it, and the points of its front that were kept. Errors: those of viz::Pack::make()
+/// and of writing.
+[[nodiscard]] Result<void> write_run_page(const Run& run, const std::string& name, const std::vector<FrontPage>& front,
+                                          const viz::PackOptions& options, const ExtraOptions& extras,
+                                          const PageFile& file, Console& console);
 
 /// Two runs, named as the user named them. `comparison`: of compare --json.
 [[nodiscard]] Result<void> write_comparison_page(const Run& a, const std::string& a_name, const Run& b,

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -17,6 +18,7 @@
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/plan_command.hpp"
 #include "cli/reports/store_point.hpp"
+#include "cli/reports/stored_pictures.hpp"
 #include "cli/reports/tune_report.hpp"
 #include "cli/terminal/freed_memory.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -44,6 +46,7 @@ struct TuneOptions {
   sim::MoveFamilies moves = sim::MoveFamilies::usual();
   std::string lists;
   std::string output;
+  std::string front;
   std::string name;
   bool force = false;
   bool json = false;
@@ -70,6 +73,9 @@ Result<void> set_families(const std::string& text, bool on, sim::MoveFamilies& m
 Result<void> check_outputs(const TuneOptions& options) {
   if (!options.name.empty() && options.output.empty())
     return fail(ErrorKind::usage, "--name names the run that -o writes", "--name", "leave it out, or give -o RUN");
+  if (!options.front.empty() && options.output.empty())
+    return fail(ErrorKind::usage, "--front keeps the steps of points beside the run that -o writes", "--front",
+                "leave it out, or give -o RUN");
   for (const std::string& path : {options.lists, options.output})
     if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
   return {};
@@ -173,13 +179,45 @@ void warn(Console& console, const TuneReport& report) {
     if (said.insert(warning).second) console.warn((report.result.best ? "the best: " : "as asked for: ") + warning);
 }
 
-Result<void> write_outputs(const TuneOptions& options, const TuneReport& report, const sim::MachineProfile& machine,
-                           sim::WorkloadSource& workloads) {
+/// The steps of the front's points, a store each: `point`, and `run` as seen from the folder of -o.
+Result<Json> write_front(const TuneOptions& options, PointOutput output, const TuneReport& report,
+                         const traces::Source& source, const sim::MachineProfile& machine,
+                         sim::WorkloadSource& workloads) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  fs::create_directories(options.front, failed);
+  if (failed)
+    return fail(ErrorKind::input, "the folder cannot be made: " + failed.message(), options.front,
+                "name another one for --front");
+  Json runs = Json::array();
+  for (const std::size_t i : report.result.front) {
+    output.path = fmt::format("{}/{}.db", options.front, i);
+    output.name = fmt::format("point {}", i);
+    // Anew: the search left out what ranks nothing.
+    sim::SweepPoint point = sim::simulate_point(workloads, machine, {report.request.memory_limit, {}},
+                                                report.result.points[i].point.settings);
+    add_source_warnings(source, point);
+    FORESHARD_TRY(store_point(point, output, machine, workloads));
+    const fs::path seen = fs::absolute(output.path).lexically_relative(fs::absolute(options.output).parent_path());
+    runs.push_back({{"point", i}, {"run", seen.generic_string()}});
+  }
+  return runs;
+}
+
+Result<void> write_outputs(const TuneOptions& options, const TuneReport& report, const traces::Source& source,
+                           const sim::MachineProfile& machine, sim::WorkloadSource& workloads) {
   if (!report.result.best) return {};
   if (!options.lists.empty()) FORESHARD_TRY(write_text(options.lists, lists_of(report), options.force));
   if (options.output.empty()) return {};
-  const PointOutput output{options.output, options.name,   options.force, report.source, report.request.memory_limit,
-                           report.fabric,  report.topology};
+  PointOutput output{options.output, options.name,   options.force, report.source, report.request.memory_limit,
+                     report.fabric,  report.topology};
+  Json runs = Json::array();
+  if (!options.front.empty()) {
+    auto kept = write_front(options, output, report, source, machine, workloads);
+    FORESHARD_TRY(kept);
+    runs = std::move(*kept);
+  }
+  output.results = {{std::string(kTuneResult), tune_json(report)}, {std::string(kFrontRunsResult), std::move(runs)}};
   return store_point(report.result.best->point, output, machine, workloads);
 }
 
@@ -209,7 +247,7 @@ Result<int> tune(TuneOptions& options, Console& console) {
   else
     print_tune(console.out, *report);
   console.out.flush();
-  FORESHARD_TRY(write_outputs(options, *report, *machine, *workloads));
+  FORESHARD_TRY(write_outputs(options, *report, *source, *machine, *workloads));
   if (report->result.best) return static_cast<int>(kDone);
   console.error("no setting that was tried fits\n  hint: `plan` of the same options says what would, as more ranks do");
   return static_cast<int>(ErrorKind::out_of_memory);
@@ -249,6 +287,10 @@ Action add_tune(OptionSet& set) {
       .type_name("FILE")
       .writes();
   set.add_option("-o,--output", options->output, "write the best's simulated run to a store").type_name("RUN").writes();
+  set.add_option("--front", options->front,
+                 "write the steps of the points on the front to stores of this folder, which the page of -o shows")
+      .type_name("DIR")
+      .writes();
   set.add_option("--name", options->name, "name of that run").type_name("NAME");
   set.add_flag("--force", options->force, "write over existing files");
   set.add_flag("--json", options->json, "as JSON");

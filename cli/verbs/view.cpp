@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "cli/options/source_options.hpp"
 #include "cli/reports/no_remedies.hpp"
 #include "cli/reports/run_answer.hpp"
+#include "cli/reports/stored_pictures.hpp"
 #include "cli/terminal/child_process.hpp"
 #include "cli/verbs/page_output.hpp"
 #include "cli/verbs/run_links.hpp"
@@ -82,10 +84,32 @@ Result<std::string> convert(const std::string& svg, const std::string& format) {
                         "install Debian's or Ubuntu's package librsvg2-bin, or write x.svg");
 }
 
+/// A picture of what a search or a forecast stored.
+Result<std::string> draw_stored(const Run& run, const ViewOptions& options) {
+  const bool is_front = options.picture == "front";
+  const auto theme = options.theme == "dark" ? viz::Theme::dark : viz::Theme::light;
+  const auto drawn = [&](auto picture, auto draw) {
+    picture.theme = theme;
+    if (options.width) picture.width = *options.width;
+    return draw(picture);
+  };
+  if (auto front = is_front ? stored_front(run) : std::nullopt) return drawn(std::move(*front), viz::draw_front);
+  if (auto steps = is_front ? std::nullopt : stored_step_memory(run))
+    return drawn(std::move(*steps), viz::draw_memory_over_steps);
+  return fail(ErrorKind::input, is_front ? "the store has no search" : "the store has no forecast", "--picture",
+              is_front ? "write it with `foreshard tune SOURCE -o RUN`"
+                       : "write it with `foreshard forecast SOURCE --lengths FILE -o RUN`");
+}
+
+bool is_stored(const ViewOptions& options) {
+  return options.picture == "front" || options.picture == "steps";
+}
+
 /// The picture that --picture names.
 Result<std::string> draw(const Run& run, const ViewOptions& options, Console& console) {
   auto timeline = timeline_options(options);
   FORESHARD_TRY(timeline);
+  if (is_stored(options)) return draw_stored(run, options);
   if (options.picture == "ranks") return viz::draw_rank_map(run, {timeline->window, timeline->width, timeline->theme});
   timeline->limit = run_answer(run).capacity;
   auto links = links_of(run, options.machine, console);
@@ -94,8 +118,32 @@ Result<std::string> draw(const Run& run, const ViewOptions& options, Console& co
   return viz::draw_timeline(run, *timeline);
 }
 
-/// What the heat map of ranks has no use for.
+/// The points of the front that a search kept the steps of. One that is not there is left out, with a note.
+std::vector<FrontPage> front_of(const Run& run, const ViewOptions& options, Console& console) {
+  std::vector<FrontPage> out;
+  for (const FrontRun& one : stored_front_runs(run)) {
+    const std::string path = (std::filesystem::path(options.run).parent_path() / one.run).generic_string();
+    auto point = traces::read_run(path, {console.unverified});
+    if (point)
+      out.push_back({one.point, std::move(*point)});
+    else
+      console.note(fmt::format("point {} is shown without its steps: {}", one.point, point.error().text()));
+  }
+  return out;
+}
+
+/// What pictures other than the timeline have no use for.
 Result<void> check_picture(const ViewOptions& options) {
+  if (is_stored(options)) {
+    const std::pair<const char*, bool> given[] = {
+        {"--machine", !options.machine.empty()}, {"--height", options.height.has_value()},
+        {"--by", options.by != "category"},      {"--step", !options.step.empty()},
+        {"--from", options.from.has_value()},    {"--to", options.to.has_value()}};
+    for (const auto& [option, is_given] : given)
+      if (is_given)
+        return fail(ErrorKind::usage, fmt::format("a picture of {} is of no step", *options.picture), option,
+                    "leave it out");
+  }
   if (options.picture == "ranks" && !options.machine.empty())
     return fail(ErrorKind::usage, "a picture of ranks shows no links", "--machine", "leave it out");
   if (options.picture != "ranks" || (!options.height && options.by == "category")) return {};
@@ -119,9 +167,10 @@ Result<int> view_page(const ViewOptions& options, Console& console) {
   const PageFile file{options.output, options.theme.value_or("auto"), options.force};
   const auto machine = options.no_remedies ? std::nullopt : std::optional(options.machine);
   if (machine && !machine->empty()) FORESHARD_TRY(read_machine(*machine));
-  auto written = write_run_page(
-      *run, options.run, {window->step, window->all, window->from, window->to, parse_name<viz::GroupBy>(options.by)},
-      {window->step, machine}, file, console);
+  auto written =
+      write_run_page(*run, options.run, front_of(*run, options, console),
+                     {window->step, window->all, window->from, window->to, parse_name<viz::GroupBy>(options.by)},
+                     {window->step, machine}, file, console);
   if (!written) return tl::unexpected(in_run(written.error(), run->info.name, options.run));
   console.note("wrote " + options.output);
   return kDone;
@@ -174,9 +223,10 @@ Action add_view(OptionSet& set) {
       .one_of({"category", "module", "operator", "frame"})
       .type_name("category|module|operator|frame");
   set.add_option("--picture", options->picture,
-                 "of a picture: memory and lanes of one rank, or what every rank does over time; default: timeline")
-      .one_of({"timeline", "ranks"})
-      .type_name("timeline|ranks");
+                 "of a picture: memory and lanes of one rank; what every rank does over time; what a stored search "
+                 "tried; memory over a stored forecast's steps; default: timeline")
+      .one_of({"timeline", "ranks", "front", "steps"})
+      .type_name("timeline|ranks|front|steps");
   set.add_option(
          "--machine", options->machine,
          "profile that the links' rates are of, and remedies of a page simulated on; default: the run's, or h200")

@@ -35,6 +35,7 @@ std::string with_data(const PageShell& shell, std::string_view pieces) {
   nlohmann::ordered_json config{
       {"theme", shell.theme}, {"title", shell.title}, {"runs", nlohmann::ordered_json::array()}};
   for (const PageRun& run : shell.runs) config["runs"].push_back({{"prefix", run.prefix}, {"label", run.label}});
+  if (shell.one_at_a_time) config["one_at_a_time"] = true;
   config["extras"] = shell.extras;
   if (!shell.data.empty()) config["data"] = shell.data;
   if (!shell.home.empty()) config["home"] = shell.home;

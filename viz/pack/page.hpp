@@ -33,6 +33,7 @@ struct PageShell {
   std::string data = {};  ///< address below which a server has the pieces ("/data/"); empty: they are in the file
   std::vector<std::string> extras = {};  ///< names of the pieces that no pack has; page_file() takes those it is given
   std::string home = {};                 ///< address of the list that a server has beside the page; empty: none
+  bool one_at_a_time = false;            ///< the first of `runs` is shown, another in its place when asked for
 };
 
 /// The shell of a page of two runs, of their files' names: without their folders, unless those tell them apart. Their

@@ -9,47 +9,39 @@
 #include "viz/svg/axis.hpp"
 #include "viz/svg/document.hpp"
 #include "viz/svg/legend.hpp"
+#include "viz/svg/plot.hpp"
 
 namespace foreshard::viz {
 namespace {
 
-constexpr double kMargin = 20;
-constexpr double kScale = 70;  // the numbers left of the plot
-constexpr double kPlotHeight = 360;
 constexpr double kRetryRow = 16;
-constexpr std::uint32_t kLeastPicture = 600;
-
-double gib_of(Bytes bytes) {
-  return static_cast<double>(bytes) / static_cast<double>(kGiB);
-}
 
 class StepDrawing {
  public:
   explicit StepDrawing(const StepMemoryPicture& picture) : p_(picture), ink_(ink(picture.theme)) {
-    width_ = std::max(picture.width, kLeastPicture);
-    plot_ = {kMargin + kScale, 76, width_ - 2 * kMargin - kScale, kPlotHeight};
+    width_ = std::max(picture.width, kLeastPlotPicture);
+    plot_ = plot_box(width_);
     Bytes most = 0;
     for (const StepMemory& step : p_.steps) most = std::max(most, step.reserved);
     shows_limit_ = p_.limit > 0 && p_.limit <= 2 * most;  // farther away it would flatten the rest
     if (shows_limit_) most = std::max(most, p_.limit);
-    steps_ = {0, static_cast<double>(p_.steps.size()), plot_.x, plot_.right()};
+    steps_ = {0, static_cast<double>(p_.steps.size() * p_.each), plot_.x, plot_.right()};
     memory_ = {0, round_top(std::max(gib_of(most), 1e-3), 8), plot_.bottom(), plot_.y};
   }
 
   std::string draw() {
-    svg_.text({kMargin, 30}, p_.title, {20, ink_.text, "start", true});
-    svg_.text({kMargin, 52}, p_.headline, {13.5, ink_.faint});
+    draw_plot_title(p_.title, p_.headline, ink_, svg_);
     grid();
     curves();
-    if (shows_limit_) limit();
+    if (shows_limit_) draw_plot_limit(memory_, plot_, p_.limit, ink_, svg_);
     for (const StepMark& mark : p_.marks) draw_mark(mark);
     const double foot = plot_.bottom() + kRetryRow + 44;
     std::vector<LegendItem> legend{{"allocated, peak of a step", allocated_, {}, 0},
                                    {"reserved, peak of a step", ink_.reserved, {}, 2}};
     if (any(StepMark::Kind::growth)) legend.push_back({"reserved grew beyond all steps before", ink_.reserved, {}, 0});
     if (any(StepMark::Kind::retry)) legend.push_back({"segments given back for a request", ink_.alarm, {}, 0});
-    draw_legend(legend, {kMargin, foot, width_ - 2 * kMargin, 0}, ink_.text, svg_);
-    const double height = foot + kLegendLine * legend_lines(legend, width_ - 2 * kMargin) + kMargin;
+    draw_legend(legend, {kPlotMargin, foot, width_ - 2 * kPlotMargin, 0}, ink_.text, svg_);
+    const double height = foot + kLegendLine * legend_lines(legend, width_ - 2 * kPlotMargin) + kPlotMargin;
     return svg_document(width_, height, p_.title, ink_.paper, svg_.markup());
   }
 
@@ -57,16 +49,12 @@ class StepDrawing {
   [[nodiscard]] bool any(StepMark::Kind kind) const {
     return std::any_of(p_.marks.begin(), p_.marks.end(), [&](const StepMark& mark) { return mark.kind == kind; });
   }
-  [[nodiscard]] double x(std::size_t step) const { return steps_.at(static_cast<double>(step)); }
+  /// Of an entry of `steps`.
+  [[nodiscard]] double x(std::size_t entry) const { return steps_.at(static_cast<double>(entry * p_.each)); }
   [[nodiscard]] double y(Bytes bytes) const { return memory_.at(gib_of(bytes)); }
 
   void grid() {
-    for (const Tick& tick : memory_.ticks(8)) {
-      const double at = memory_.at(tick.value);
-      svg_.line({plot_.x, at}, {plot_.right(), at}, fmt::format("stroke=\"{}\"", ink_.grid));
-      svg_.text({plot_.x - 8, at + 4}, tick.text, {12, ink_.faint, "end"});
-    }
-    svg_.text({kMargin + 12, plot_.y + plot_.height / 2}, "GiB", {12, ink_.faint, "middle", false, -90});
+    draw_gib_axis(memory_, plot_, "GiB", ink_, svg_);
     for (const Tick& tick : steps_.ticks(12))
       svg_.text({steps_.at(tick.value), plot_.bottom() + kRetryRow + 18}, tick.text, {12, ink_.faint, "middle"});
     svg_.text({plot_.right(), plot_.bottom() + kRetryRow + 34}, "step", {12, ink_.faint, "end"});
@@ -97,21 +85,14 @@ class StepDrawing {
               fmt::format("fill=\"none\" stroke=\"{}\" stroke-width=\"2\"", ink_.reserved));
   }
 
-  void limit() {
-    svg_.line({plot_.x, y(p_.limit)}, {plot_.right(), y(p_.limit)},
-              fmt::format("stroke=\"{}\" stroke-dasharray=\"6 4\"", ink_.alarm));
-    svg_.text({plot_.x + 4, y(p_.limit) - 5}, fmt::format("limit {:.2f} GiB", gib_of(p_.limit)),
-              {12, ink_.alarm, "start", false, 0, ink_.paper});
-  }
-
   void draw_mark(const StepMark& mark) {
-    const double at = x(std::min(mark.step, p_.steps.size() - 1)) + steps_.at(0.5) - steps_.at(0);
+    const std::size_t entry = std::min(mark.step / p_.each, p_.steps.size() - 1);
+    const double at = x(entry) + steps_.at(0.5 * static_cast<double>(p_.each)) - steps_.at(0);
     const std::string title = fmt::format("<title>{}</title>", escape(mark.text));
     switch (mark.kind) {
       case StepMark::Kind::growth:
         svg_.raw(fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{}\">{}</circle>\n", number(at),
-                             number(y(p_.steps[std::min(mark.step, p_.steps.size() - 1)].reserved)), ink_.reserved,
-                             title));
+                             number(y(p_.steps[entry].reserved)), ink_.reserved, title));
         break;
       case StepMark::Kind::retry:
         svg_.rect({at - 1, plot_.bottom() + 2, 2, kRetryRow - 4}, fmt::format("fill=\"{}\"", ink_.alarm), mark.text);

@@ -13,6 +13,7 @@ import { helpDialog } from './ui/help';
 import { listenToKeys } from './ui/keys';
 import { buildLegend } from './ui/legend';
 import { Mouse } from './ui/mouse';
+import { backButton, Picture, Pictures } from './ui/pictures';
 import { compareSection, explainSection, peaksTable, runSection, section } from './ui/panel';
 import { Ranks, ranksSection } from './ui/ranks';
 import { pathSection } from './ui/rank_row';
@@ -26,7 +27,7 @@ import { timeSection } from './ui/time';
 import { Theme } from './ui/theme';
 import { limitToggle, toolbar } from './ui/toolbar';
 import { Tooltip } from './ui/tooltip';
-import { readLink, Selection, View } from './view';
+import { readLink, runOfLink, Selection, View } from './view';
 
 const NOTICE_TIME = 2500; // ms
 
@@ -46,6 +47,7 @@ export interface Config {
   extras: string[]; // names of the pieces that are not a run's own
   data?: string; // address below which the pieces are
   home?: string; // address of the list of runs
+  one_at_a_time?: boolean; // the first of `runs` is shown, and another in its place when asked for
 }
 
 export class App implements Page {
@@ -61,6 +63,7 @@ export class App implements Page {
   private readonly panel = el('aside', { className: 'panel' });
   private readonly answers = el('div', { className: 'answers' });
   private readonly legendBox = el('div', { className: 'legend-box' });
+  private readonly pictures = new Pictures((point, text) => this.showPoint(point, text));
   private readonly notice = el('div', { className: 'notice', hidden: true });
   private readonly help = helpDialog();
   private drawAsked = false;
@@ -73,6 +76,7 @@ export class App implements Page {
     const whole = wholeOf(runs);
     this.view = firstView(runs, whole, config.theme);
     if (location.hash.length > 1) readLink(location.hash, this.view);
+    if (config.one_at_a_time) this.view.run = runs[0].prefix;
     this.layOver();
     this.theme = new Theme(this.view, runs[0].meta.ink);
     this.link = new Link(this.view, whole);
@@ -140,7 +144,7 @@ export class App implements Page {
       help: () => this.help.showModal(),
     });
     this.panel.append(this.selection.box, this.range.box, this.answers);
-    document.getElementById('app')!.append(bar, el('main', {}, el('div', { className: 'left' }, this.stage.box, this.legendBox), this.panel),
+    document.getElementById('app')!.append(bar, el('main', {}, el('div', { className: 'left' }, this.pictures.box, this.stage.box, this.legendBox), this.panel),
       tooltip.box, this.notice, this.help);
     new Mouse(this, this.stage, tooltip, this.navigation, this.selection, this.range);
   }
@@ -151,6 +155,7 @@ export class App implements Page {
     new ResizeObserver(() => this.redraw()).observe(stage.box);
     this.theme.onChange(() => this.applyTheme());
     addEventListener('hashchange', () => {
+      if (this.config.one_at_a_time && runOfLink(location.hash) !== this.view.run) return location.reload();
       readLink(location.hash, this.view);
       this.layOver();
       this.showChoices();
@@ -162,6 +167,7 @@ export class App implements Page {
 
   private applyTheme(): void {
     this.theme.apply();
+    this.pictures.paint(this.theme.dark);
     this.refreshLegend();
     this.redraw();
   }
@@ -179,6 +185,17 @@ export class App implements Page {
   private async copyLink(): Promise<void> {
     this.link.write();
     this.say((await copyText(location.href)) ? 'Copied a link to this view.' : location.href);
+  }
+
+  /** The step of a point of the search, where the page has it. */
+  private showPoint(point: string, text: string): void {
+    const kept = this.config.runs.find((run) => run.prefix === `front/${point}/`);
+    if (kept) this.showRun(kept.prefix);
+    else this.say(visible(text));
+  }
+  /** The page opens anew at it. */
+  private showRun(prefix: string): void {
+    location.hash = prefix ? new URLSearchParams({ run: prefix }).toString() : 'run=';
   }
 
   private sectionsChanged(): void {
@@ -221,7 +238,10 @@ export class App implements Page {
     const parts: HTMLElement[] = [];
     const extra = async <T>(name: string) => (this.config.extras.includes(name) ? ((await json<T | null>(this.source, name)) ?? undefined) : undefined);
     const compare = await extra<{ [key: string]: unknown }>('compare');
+    const pictures = await extra<Picture[]>('pictures');
+    if (pictures?.length) this.pictures.show(pictures, this.theme.dark);
     const answers: HTMLElement[] = [];
+    if (this.view.run) answers.push(backButton(() => this.showRun('')));
     for (const run of this.runs) {
       const answer = await extra<Answer>(`${run.prefix}answer`);
       if (answer) answers.push(answerSection(answer, this.scene.several ? run.label : ''));

@@ -4,12 +4,14 @@ import { App, Config } from './app';
 import { RunData } from './data/run';
 import { EmbeddedSource, FetchSource } from './data/source';
 import { el, visible } from './ui/dom';
+import { runOfLink } from './view';
 
 async function start(): Promise<void> {
   const config = JSON.parse(document.getElementById('config')?.textContent ?? '') as Config;
   const source = config.data ? new FetchSource(config.data) : new EmbeddedSource();
   let app: App | undefined;
-  const runs = await Promise.all(config.runs.map((run) => RunData.open(source, run.prefix, run.label, () => app?.redraw())));
+  const shown = config.one_at_a_time ? [config.runs.find((run) => run.prefix === runOfLink(location.hash)) ?? config.runs[0]] : config.runs;
+  const runs = await Promise.all(shown.map((run) => RunData.open(source, run.prefix, run.label, () => app?.redraw())));
   app = new App(runs, source, config);
   Object.assign(window, { foreshard: app });
 }

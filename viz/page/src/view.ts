@@ -25,6 +25,7 @@ export interface View {
   mapTo: number;
   unfolded: Set<string>; // lanes shown with all their rows: "run:lane"
   scroll: number; // of the lanes, pixels
+  run?: string; // prefix of the run that is shown, of a page that shows one at a time; undefined: the first
 }
 
 const THEMES = ['auto', 'light', 'dark'] as const;
@@ -45,8 +46,12 @@ export function writeLink(view: View, whole: { from: number; to: number; mapTo: 
   if (view.mapFrom !== 0 || view.mapTo !== whole.mapTo)
     words.set('map', `${Math.round(view.mapFrom)},${Math.round(view.mapTo)}`);
   if (view.unfolded.size) words.set('open', [...view.unfolded].sort().join(','));
+  if (view.run) words.set('run', view.run);
   return words.toString();
 }
+
+/** The run that a link shows: a prefix; empty: the first. */
+export const runOfLink = (hash: string): string => new URLSearchParams(hash.replace(/^#/, '')).get('run') ?? '';
 
 const list = (text: string | null) => (text ? text.split(',').filter((word) => word !== '') : []);
 
