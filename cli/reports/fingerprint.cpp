@@ -65,7 +65,9 @@ Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differen
     question += fmt::format(" seed {} trials {}", flapping->seed, flapping->trials);
   }
   return machine_digest(planned.machine_name).map([&](const std::string& machine) {
-    return fingerprint({digest_of(traces::to_json(*planned.workload)), planned.settings, machine, question});
+    const std::string workload =
+        planned.kept ? planned.kept->workload_digest : digest_of(traces::to_json(*planned.workload));
+    return fingerprint({workload, planned.settings, machine, question});
   });
 }
 

@@ -1,6 +1,6 @@
 // Memory that a search of many plans frees and asks for again.
 //
-// Who: sweep, tune. Changes no result.
+// Who: sweep, tune, plan. Changes no result.
 #pragma once
 
 namespace foreshard::cli {

@@ -117,7 +117,7 @@ void lift_host_memory_limit() {
 
 void end_when_out_of_memory(void (*clean_up)()) {
   g_clean_up = clean_up;
-  g_reserve = std::make_unique<char[]>(kReserve);
+  g_reserve = std::make_unique_for_overwrite<char[]>(kReserve);  // addresses: its pages need not be touched
   std::set_new_handler(out_of_memory);
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/options/kept_calibration.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/reports/json_values.hpp"
@@ -261,6 +262,7 @@ Result<int> import_files(ImportOptions& options, Console& console) {
     return fail(ErrorKind::input, fmt::format("{} entries are odd, and --strict is set", lost), {},
                 "without --strict they are counted and the import goes on");
   if (!options.write_about.empty()) FORESHARD_TRY(write_about(options, *imported));
+  keep_calibration(imported->run);
   const auto written = traces::write_run(imported->run, options.output, {.force = options.force});
   FORESHARD_TRY(written);
   if (options.json) {

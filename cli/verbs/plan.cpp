@@ -15,6 +15,7 @@
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
+#include "cli/terminal/freed_memory.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
 #include "sim/parallel/for_each.hpp"
@@ -116,6 +117,7 @@ Json json_of(const PlanOptions& options, const Planned& planned, const PlanBasis
 }
 
 Result<int> plan(PlanOptions& options, Console& console) {
+  keep_freed_memory();
   if (!options.name.empty() && options.output.empty())
     return fail(ErrorKind::usage, "--name names the run that -o writes", "--name", "leave it out, or give -o RUN");
   if (!options.output.empty()) FORESHARD_TRY(may_write(options.output, options.force));

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/base/digest.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/suggest.hpp"
 #include "core/models/presets.hpp"
@@ -116,10 +117,11 @@ Result<void> add_question(const std::string& path, OpenOptions options, Source& 
 }
 
 Result<Source> from_store(const std::string& path, OpenOptions options) {
-  const auto rows = query(path,
-                          "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run), (SELECT count(*) FROM "
-                          "rank), (SELECT gpu FROM run) FROM workload",
-                          {}, options);
+  const auto rows =
+      query(path,
+            "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run), (SELECT count(*) FROM "
+            "rank), (SELECT gpu FROM run), (SELECT value FROM result WHERE key = 'kept_calibration') FROM workload",
+            {}, options);
   FORESHARD_TRY(rows);
   if (rows->rows.empty()) return no_workload(path, options);
   const auto* kind = std::get_if<std::string>(&rows->rows.front()[2]);
@@ -131,6 +133,11 @@ Result<Source> from_store(const std::string& path, OpenOptions options) {
   if (source && machine != nullptr) source->machine = *machine;
   if (const auto* gpu = std::get_if<std::string>(&rows->rows.front()[4]); source && gpu != nullptr) source->gpu = *gpu;
   if (source) source->recorded = kind != nullptr && *kind == "imported";
+  const auto* kept = std::get_if<std::string>(&rows->rows.front()[5]);
+  if (source && source->recorded && kept != nullptr && !options.unverified) {
+    source->calibration = *kept;
+    source->stored_digest = digest_of(*json);
+  }
   if (source && !source->recorded) FORESHARD_TRY(add_question(path, options, *source));
   const auto* ranks = std::get_if<std::int64_t>(&rows->rows.front()[3]);
   if (source && kind != nullptr && *kind == "planned" && ranks != nullptr && *ranks > 0)

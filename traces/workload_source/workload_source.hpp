@@ -50,7 +50,9 @@ struct Source {
   /// Of a stored plan: what its caching allocator could take, and its --fabric; empty: the machine's.
   std::optional<Bytes> memory_capacity = {};
   std::string fabric = {};
-  std::string topology = {};  ///< JSON, as the plan's key of that name; empty: none
+  std::string topology = {};       ///< JSON, as the plan's key of that name; empty: none
+  std::string calibration = {};    ///< of a recording: what import kept of it for plans; empty: nothing
+  std::string stored_digest = {};  ///< with that: digest_of() of the workload's JSON in the store
 };
 
 /// Fails with ErrorKind::input or ::usage, saying what the file is and what would work instead: a snapshot or a trace

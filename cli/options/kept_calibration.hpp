@@ -1,0 +1,36 @@
+// What `import` finds once, so that each plan of the recording need not: the host's scale (sim/predict/host_scale.hpp)
+// and the digest of its workload. Kept with the build id of the program that found it: another program finds its own.
+//
+// Who: cli's import keeps it in a result of the run, plan takes it. A plan with it is the plan without it, to the byte.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/error.hpp"
+#include "core/run/run.hpp"
+#include "sim/predict/host_scale.hpp"
+
+namespace foreshard::cli {
+
+/// Key of Run::results.
+inline constexpr std::string_view kCalibrationResult = "kept_calibration";
+
+struct KeptCalibration {
+  sim::HostScale host_scale;
+  std::string workload_digest;  ///< digest_of() of the workload's JSON, as it is stored and as it is written anew
+};
+
+/// As JSON, for the built-in machine profile of that name.
+[[nodiscard]] std::string calibration_text(const KeptCalibration& kept, const std::string& program,
+                                           const std::string& machine);
+/// None where `text` is none, or another program's or machine's.
+[[nodiscard]] std::optional<KeptCalibration> read_calibration(std::string_view text, const std::string& program,
+                                                              const std::string& machine);
+
+/// Of an imported run, on the machine that its plans take by themselves. Keeps nothing where the run has no workload or
+/// no times, its machine is not built in, or this program has no build id; plans find it anew then, or say why not.
+void keep_calibration(Run& run);
+
+}  // namespace foreshard::cli
