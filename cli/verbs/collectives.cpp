@@ -65,7 +65,7 @@ Result<Transport> parse_transport(std::string_view text) {
 }
 
 Result<DType> parse_element(std::string_view text) {
-  if (const auto dtype = parse_dtype(text)) return *dtype;
+  if (const auto dtype = parse_dtype(text); dtype && !is_float8(*dtype)) return *dtype;
   return fail(ErrorKind::usage, fmt::format("unknown dtype '{}'", text), {}, "as in float32 or bfloat16");
 }
 

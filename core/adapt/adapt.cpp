@@ -32,6 +32,8 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
                   "record a step with that MixedPrecisionPolicy, or plan from a model");
   if (wanted.kernels != have.kernels)
     return refuse("a capture's kernels are those that PyTorch ran", "plan from a model with --kernels fused");
+  if (wanted.float8 != have.float8)
+    return refuse("float8 changes what the program's kernels compute", "plan from a model with --float8 tensorwise");
   if (wanted.shard_ranks() != have.shard_ranks() && !workload.shards_known)
     return refuse(fmt::format("the shard group cannot change from {} to {} ranks: the recorded allocations of the "
                               "parameter shards were not recognised",

@@ -19,7 +19,9 @@ enum class DType : std::uint8_t {
   int64 = 4,
   int32 = 5,
   uint8 = 6,
-  bool8 = 7
+  bool8 = 7,
+  float8_e4m3fn = 8,  ///< 4 exponent and 3 fraction bits, up to 448, no infinities
+  float8_e5m2 = 9     ///< 5 exponent and 2 fraction bits, up to 57,344
 };
 
 struct DTypeInfo {
@@ -29,10 +31,16 @@ struct DTypeInfo {
 };
 
 inline constexpr std::array kDTypes{
-    DTypeInfo{DType::float32, "float32", 4}, DTypeInfo{DType::bfloat16, "bfloat16", 2},
-    DTypeInfo{DType::float16, "float16", 2}, DTypeInfo{DType::float64, "float64", 8},
-    DTypeInfo{DType::int64, "int64", 8},     DTypeInfo{DType::int32, "int32", 4},
-    DTypeInfo{DType::uint8, "uint8", 1},     DTypeInfo{DType::bool8, "bool", 1},
+    DTypeInfo{DType::float32, "float32", 4},
+    DTypeInfo{DType::bfloat16, "bfloat16", 2},
+    DTypeInfo{DType::float16, "float16", 2},
+    DTypeInfo{DType::float64, "float64", 8},
+    DTypeInfo{DType::int64, "int64", 8},
+    DTypeInfo{DType::int32, "int32", 4},
+    DTypeInfo{DType::uint8, "uint8", 1},
+    DTypeInfo{DType::bool8, "bool", 1},
+    DTypeInfo{DType::float8_e4m3fn, "float8_e4m3fn", 1},
+    DTypeInfo{DType::float8_e5m2, "float8_e5m2", 1},
 };
 
 [[nodiscard]] constexpr Bytes itemsize(DType dtype) {
@@ -40,6 +48,10 @@ inline constexpr std::array kDTypes{
 }
 [[nodiscard]] constexpr std::string_view name(DType dtype) {
   return kDTypes[static_cast<std::size_t>(dtype)].name;
+}
+/// Of a kernel's operands alone: nothing is stored, gathered or reduced in it.
+[[nodiscard]] constexpr bool is_float8(DType dtype) {
+  return dtype == DType::float8_e4m3fn || dtype == DType::float8_e5m2;
 }
 [[nodiscard]] constexpr std::optional<DType> parse_dtype(std::string_view text) {
   for (const DTypeInfo& info : kDTypes)

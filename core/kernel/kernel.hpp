@@ -96,6 +96,12 @@ enum class KernelOp : std::uint8_t {
   rotary_cos,     ///< out[s, d/2];  scalars {theta}
   rotary_sin,     ///< out[s, d/2];  scalars {theta}
   arange,         ///< out (int64);  0, 1, …
+  // GEMMs in float8 with one scale a tensor (docs/own_program.md, "float8").
+  amax,         ///< out (float32, one element); x  the largest |x|; NaN where x has one
+  cast_float8,  ///< [out[m, n]], [transposed[n, m]], scale; x[m, n], amax.  x × (max / amax), in float32, saturated at
+                ///< the dtype's max and rounded; scale (float32, one element): what undoes it
+  scaled_mm,  ///< out[m, n]; a[m, k], b[k, n], scale_a, scale_b.  scale_a × scale_b × a·b; a's rows and b's columns
+              ///< lie without gaps; accumulates into out if `accumulate`; integers {1: fast accumulation}
 };
 
 /// A tensor on one block of memory. Sizes and strides are in elements.

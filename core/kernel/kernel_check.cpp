@@ -16,6 +16,7 @@ namespace {
 ///   m uint8 or bool, of the first x's shape       r float32, one a row of the first x (its last dimension)
 ///   d floating, one a column of the first x       t int64, one a row of the first x
 ///   1 floating, one element                       w floating            i int64              a any
+///   s float32, one element                        q float8
 struct Signature {
   KernelOp op;
   std::string_view operands;
@@ -72,6 +73,9 @@ constexpr std::array kSignatures{
     Signature{KernelOp::rotary_cos, "w", 1, 0, 1},
     Signature{KernelOp::rotary_sin, "w", 1, 0, 1},
     Signature{KernelOp::arange, "i", 1},
+    Signature{KernelOp::amax, "sw", 1},
+    Signature{KernelOp::cast_float8, "q?q?sws", 3},
+    Signature{KernelOp::scaled_mm, "wqqss", 1, 1},
 };
 
 /// First operand of attention_backward that it may use as it likes.
@@ -92,13 +96,17 @@ bool floating(DType dtype) {
 bool takes(char letter, DType dtype) {
   switch (letter) {
     case 'r':
+    case 's':
       return dtype == DType::float32;
+    case 'q':
+      return is_float8(dtype);
     case 't':
     case 'i':
       return dtype == DType::int64;
     case 'm':
       return dtype == DType::uint8 || dtype == DType::bool8;
     case 'y':
+      return !is_float8(dtype);
     case 'a':
       return true;
     default:
@@ -107,7 +115,9 @@ bool takes(char letter, DType dtype) {
 }
 
 std::string_view wanted(char letter) {
-  return letter == 'r'                    ? "float32"
+  return letter == 'r' || letter == 's'   ? "float32"
+         : letter == 'q'                  ? "float8"
+         : letter == 'y'                  ? "of another dtype than float8"
          : letter == 't' || letter == 'i' ? "int64"
          : letter == 'm'                  ? "uint8 or bool"
                                           : "floating";
@@ -213,7 +223,8 @@ class Check {
     need(finite, "alpha and scalars are finite");
     const bool attends = c_.op == KernelOp::attention || c_.op == KernelOp::attention_backward;
     need(!c_.causal || attends, "only attention is causal");
-    need(!c_.accumulate || c_.op == KernelOp::gemm, "only gemm accumulates");
+    need(!c_.accumulate || c_.op == KernelOp::gemm || c_.op == KernelOp::scaled_mm,
+         "only gemm and scaled_mm accumulate");
   }
 
   void check_shapes() {
@@ -223,7 +234,8 @@ class Check {
       const char letter = letters_[i];
       if (letter == 'y') same(i, shape(first_of('y')));
       if (letter == 'x' || letter == 'm') same(i, shape(first_of('x')));
-      if (letter == '1' && at(i).numel() != 1) fail(fmt::format("operand {} has {} elements, not 1", i, at(i).numel()));
+      if ((letter == '1' || letter == 's') && at(i).numel() != 1)
+        fail(fmt::format("operand {} has {} elements, not 1", i, at(i).numel()));
       if (letter != 'r' && letter != 't' && letter != 'd') continue;
       const TensorView& x = at(first_of('x'));
       const std::uint64_t elements = letter == 'd' ? last(x) : rows(x);
@@ -242,6 +254,11 @@ class Check {
         return check_sum();
       case KernelOp::gemm:
         return check_gemm();
+      case KernelOp::cast_float8:
+        return check_cast();
+      case KernelOp::scaled_mm:
+        if (ranks(0, 3, 2)) check_gemm();
+        return;
       case KernelOp::attention:
       case KernelOp::attention_backward:
         return check_attention(c_.op == KernelOp::attention_backward);
@@ -284,7 +301,14 @@ class Check {
     const std::uint64_t n = shape(0)[rank - 1];
     need(shape(1)[rank - 2] == m && shape(2)[rank - 1] == n && shape(1)[rank - 1] == shape(2)[rank - 2],
          "the shapes are not those of out[m, n], a[m, k], b[k, n]");
-    same(3, {n});
+    if (c_.op == KernelOp::gemm) same(3, {n});
+  }
+
+  void check_cast() {
+    if (!ranks(3, 4, 2)) return;
+    same(0, shape(3));
+    same(1, {shape(3)[1], shape(3)[0]});
+    need(!has(0) || !has(1) || at(0).dtype == at(1).dtype, "both casts are of one dtype");
   }
 
   void check_attention(bool backward) {

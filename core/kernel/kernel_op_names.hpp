@@ -8,7 +8,7 @@ namespace foreshard {
 
 template <>
 struct EnumNames<KernelOp> {
-  static constexpr std::array<std::string_view, 59> kNames{"included",
+  static constexpr std::array<std::string_view, 62> kNames{"included",
                                                            "fill",
                                                            "copy",
                                                            "add",
@@ -66,8 +66,11 @@ struct EnumNames<KernelOp> {
                                                            "random_tokens",
                                                            "rotary_cos",
                                                            "rotary_sin",
-                                                           "arange"};
+                                                           "arange",
+                                                           "amax",
+                                                           "cast_float8",
+                                                           "scaled_mm"};
 };
-static_assert(names_end_with(KernelOp::arange));
+static_assert(names_end_with(KernelOp::scaled_mm));
 
 }  // namespace foreshard

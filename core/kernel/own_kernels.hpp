@@ -17,7 +17,7 @@ struct OwnKernel {
   KernelOp op;
   std::string_view label;
 };
-inline constexpr std::array<OwnKernel, 12> kOwnKernels{{
+inline constexpr std::array<OwnKernel, 14> kOwnKernels{{
     {KernelOp::rms_norm, "foreshard::rms_norm"},
     {KernelOp::rms_norm_backward, "foreshard::rms_norm_backward"},
     {KernelOp::rms_norm_backward_weight, "foreshard::rms_norm_backward_weight"},
@@ -30,6 +30,8 @@ inline constexpr std::array<OwnKernel, 12> kOwnKernels{{
     {KernelOp::swiglu, "foreshard::swiglu"},
     {KernelOp::swiglu_backward, "foreshard::swiglu_backward"},
     {KernelOp::cross_entropy, "foreshard::cross_entropy"},
+    {KernelOp::amax, "foreshard::amax"},
+    {KernelOp::cast_float8, "foreshard::cast_float8"},
 }};
 
 /// Why a plan that launches them is an estimate on a machine where they were not measured.

@@ -202,8 +202,11 @@ SnapshotSegment initial_segment() {
   return segment;
 }
 
-/// foreshard's own kernels are written for the plain families.
+/// foreshard's own kernels are written for the plain families, those of float8 for one of them.
 Result<void> check_kernels(const ModelConfig& model, const Settings& settings) {
+  if (settings.float8 != Float8::none && model.family != ModelFamily::llama)
+    return fail(ErrorKind::usage, fmt::format("{}: float8 is not built for this family", model.name), "--float8",
+                "llama-* have it");
   if (settings.kernels == Kernels::eager) return {};
   const bool plain = model.family == ModelFamily::mlp || model.family == ModelFamily::llama ||
                      model.family == ModelFamily::torch_transformer;

@@ -60,6 +60,7 @@ HostCall host_call(Launch kind, bool backward) {
 Launch launch_of(KernelOp op) {
   switch (op) {
     case KernelOp::gemm:
+    case KernelOp::scaled_mm:
       return Launch::gemm;
     case KernelOp::attention:
     case KernelOp::attention_backward:
@@ -85,6 +86,7 @@ Launch launch_of(KernelOp op) {
     case KernelOp::cross_entropy:
     case KernelOp::softmax:
     case KernelOp::softmax_backward:
+    case KernelOp::amax:
       return Launch::reduction;
     default:
       return Launch::elementwise;
@@ -149,7 +151,7 @@ void Tape::write_launch(std::string_view label, Kernel what, const CostOverride&
   KernelWork cost = kernel_cost(what);
   if (priced.bytes) cost.bytes = *priced.bytes;
   if (priced.math) cost.math = *priced.math;
-  if (what.op == KernelOp::gemm) {
+  if (launch_of(what.op) == Launch::gemm) {
     emit_gemm(label, cost);
   } else {
     spend(host_call(launch_of(what.op), in_backward()));

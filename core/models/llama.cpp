@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/models/family.hpp"
+#include "core/models/float8_ops.hpp"
 #include "core/models/llama_compiled.hpp"
 #include "core/models/llama_fused.hpp"
 #include "core/models/parallel_linear.hpp"
@@ -63,7 +64,7 @@ class Llama final : public Family {
   [[nodiscard]] std::vector<Unit> units() const override;
   [[nodiscard]] std::vector<ParameterId> parameters_order() const override;
   [[nodiscard]] std::uint32_t blocks() const override { return c_.layers; }
-  [[nodiscard]] Result<void> check(const Settings&, const BatchSize&) const override { return {}; }
+  [[nodiscard]] Result<void> check(const Settings& settings, const BatchSize& size) const override;
   [[nodiscard]] bool compiles(const Settings& settings) const override;
   void setup(SetupWriter& writer, const BatchSize& size) const override;
   [[nodiscard]] Tensors inputs(Tape& tape, const BatchSize& size) const override;
@@ -107,6 +108,28 @@ std::vector<ParameterId> Llama::parameters_order() const {
   order.push_back(ParameterId{norm});
   order.push_back(ParameterId{head});
   return order;
+}
+
+/// float8 GEMMs take the blocks' weights and tokens as they are: nothing is padded.
+Result<void> Llama::check(const Settings& settings, const BatchSize& size) const {
+  if (settings.float8 == Float8::none) return {};
+  const auto refuse = [](std::string what, std::string hint) {
+    return fail(ErrorKind::usage, std::move(what), "--float8", std::move(hint));
+  };
+  if (settings.param_dtype.value_or(c_.dtype) != DType::bfloat16)
+    return refuse(fmt::format("{} computes in {}, and what is cast to float8 is bfloat16", c_.name, name(c_.dtype)),
+                  "take --param-dtype bfloat16");
+  const std::pair<const char*, std::uint64_t> extents[] = {{"dim", c_.dim},
+                                                           {"ffn", c_.ffn},
+                                                           {"heads x head_dim", c_.heads * c_.head_dim},
+                                                           {"kv_heads x head_dim", c_.kv_heads * c_.head_dim},
+                                                           {"batch x seq", size.batch * size.seq}};
+  for (const auto& [what, extent] : extents)
+    if (extent % kFloat8Multiple != 0)
+      return refuse(fmt::format("{} of {} is {}, no multiple of {}, which float8 GEMMs ask for", what, c_.name, extent,
+                                kFloat8Multiple),
+                    "choose another size, or leave out --float8");
+  return {};
 }
 
 bool Llama::compiles(const Settings& settings) const {
@@ -212,7 +235,8 @@ LlamaBlock Llama::whole_block(const WrappedModel& model, std::uint32_t index, co
                               const Tensor& sin) const {
   const std::size_t first = model.root_parameters() + index * kBlockParameters;
   const auto p = [&](BlockParameter which) { return model.parameter(first + which); };
-  return {p(attn_norm), p(wq), p(wk), p(wv), p(wo), p(ffn_norm), p(w1), p(w3), p(w2), c_.head_dim, cos, sin};
+  return {p(attn_norm),           p(wq), p(wk), p(wv), p(wo), p(ffn_norm), p(w1), p(w3), p(w2), c_.head_dim, cos, sin,
+          model.settings().float8};
 }
 
 /// Tables stay in float32, so FSDP2 has no inputs to cast. A block leaves its last addition to the next norm, but where

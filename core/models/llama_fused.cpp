@@ -1,5 +1,6 @@
 #include "core/models/llama_fused.hpp"
 
+#include "core/models/float8_ops.hpp"
 #include "core/models/fused_ops.hpp"
 #include "core/models/ops.hpp"
 
@@ -11,11 +12,24 @@ Tensor flat(Tape& tape, const Tensor& x) {
   return view(tape, x, {x->numel() / x->dim(-1), x->dim(-1)});
 }
 
+/// Products of rows with several weights.
+Tensors products(Tape& tape, const LlamaBlock& block, const Tensor& rows, const Tensors& weights) {
+  return block.float8 == Float8::none ? joined_linear(tape, rows, weights) : float8_linear(tape, rows, weights);
+}
+
+/// The product of a tensor with one weight.
+Tensor product(Tape& tape, const LlamaBlock& block, const Tensor& x, const Tensor& weight) {
+  if (block.float8 == Float8::none) return linear(tape, x, weight);
+  Shape shape = x->shape;
+  shape.back() = weight->dim(0);
+  return view(tape, float8_linear(tape, flat(tape, x), {weight})[0], shape);
+}
+
 /// o.transpose(1, 2) as rows, of attention on `normed`.
 Tensor attend(Tape& tape, const LlamaBlock& block, const Tensor& normed) {
   const std::uint64_t b = normed->dim(0);
   const std::uint64_t s = normed->dim(1);
-  Tensors joined = joined_linear(tape, flat(tape, normed), {block.wq, block.wk, block.wv});
+  Tensors joined = products(tape, block, flat(tape, normed), {block.wq, block.wk, block.wv});
   const auto heads = [&](Tensor& projected) {
     Tensor out = view(tape, projected, {b, s, projected->dim(-1) / block.head_dim, block.head_dim});
     projected.reset();
@@ -33,10 +47,10 @@ Tensor attend(Tape& tape, const LlamaBlock& block, const Tensor& normed) {
 }
 
 Tensor feed_forward(Tape& tape, const LlamaBlock& block, const Tensor& normed) {
-  Tensors joined = joined_linear(tape, flat(tape, normed), {block.w1, block.w3});
-  const Tensor product = swiglu(tape, joined[0], joined[1]);
+  Tensors joined = products(tape, block, flat(tape, normed), {block.w1, block.w3});
+  const Tensor active = swiglu(tape, joined[0], joined[1]);
   joined.clear();
-  return view(tape, linear(tape, product, block.w2), normed->shape);
+  return view(tape, product(tape, block, active, block.w2), normed->shape);
 }
 
 }  // namespace
@@ -47,7 +61,7 @@ Tensors fused_llama_block(Tape& tape, const LlamaBlock& block, Tensors& inputs, 
   inputs.clear();
   Tensor merged = attend(tape, block, before.out);
   before.out.reset();
-  Tensor projected = linear(tape, merged, block.wo);
+  Tensor projected = product(tape, block, merged, block.wo);
   merged.reset();
   AddedNorm between = add_rms_norm(tape, projected, before.sum, block.ffn_norm);
   projected.reset();

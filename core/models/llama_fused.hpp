@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/models/fused_ops.hpp"
+#include "core/settings/settings.hpp"
 
 namespace foreshard::model {
 
@@ -11,6 +12,7 @@ struct LlamaBlock {
   Tensor attn_norm, wq, wk, wv, wo, ffn_norm, w1, w3, w2;  ///< unsharded parameters
   std::uint64_t head_dim = 0;
   Tensor cos, sin;  ///< length × head_dim / 2, float32
+  Float8 float8 = Float8::none;
 };
 
 /// `inputs`: the residual stream, batch × length × dim, or it and a change that is still to be added; dropped on the

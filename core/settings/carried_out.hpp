@@ -16,6 +16,7 @@ namespace foreshard {
   if (settings.all_gather_input != AllGatherInput::copy_in) keys.emplace_back("all_gather_input");
   if (settings.reduce_scatter_input != ReduceScatterInput::chunk_cat) keys.emplace_back("reduce_scatter_input");
   if (settings.optimizer_overlap != OptimizerOverlap::none) keys.emplace_back("optimizer_overlap");
+  if (settings.float8 != Float8::none) keys.emplace_back("float8");
   return keys;
 }
 

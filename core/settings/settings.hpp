@@ -57,6 +57,11 @@ enum class Checkpoint : std::uint8_t {
 /// Whose kernels a model's blocks run: PyTorch's, op by op, or foreshard's own, which join them (generated models
 /// alone; docs/models.md). Memory and the autograd graph follow.
 enum class Kernels : std::uint8_t { eager = 0, fused = 1 };
+/// The GEMMs of the blocks' linear layers in float8, as torchao's recipes name them.
+enum class Float8 : std::uint8_t {
+  none = 0,
+  tensorwise = 1,  ///< one scale a tensor, of its largest element, found anew in every step
+};
 enum class Optimizer : std::uint8_t { adam = 0, adam_fused = 1, adam_single = 2, sgd = 3 };
 
 /// What the optimizer's kernels run beside. Where they have a stream of their own, each unit's all-gather waits for
@@ -148,6 +153,7 @@ struct Settings {
   Checkpoint checkpoint = Checkpoint::none;
   std::uint32_t checkpoint_share = 50;  ///< percent of the blocks that selective_layer checkpoints
   Kernels kernels = Kernels::eager;
+  Float8 float8 = Float8::none;
   bool offload = false;  ///< CPUOffloadPolicy(pin_memory=True)
   Optimizer optimizer = Optimizer::adam;
   OptimizerOverlap optimizer_overlap = OptimizerOverlap::none;

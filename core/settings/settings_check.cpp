@@ -182,6 +182,20 @@ Result<void> check_optimizer_overlap(const Settings& settings) {
   return {};
 }
 
+/// What the fp8 GEMMs of foreshard's own blocks ask for.
+Result<void> check_float8(const Settings& settings) {
+  if (settings.float8 == Float8::none) return {};
+  const std::string key = fmt::format("float8 {}", name(settings.float8));
+  if (settings.kernels != Kernels::fused)
+    return contradiction(key + " with kernels eager: PyTorch's blocks have no fp8 GEMMs of foreshard's",
+                         "take --kernels fused, and plan with --lowering foreshard");
+  if (settings.param_dtype && *settings.param_dtype != DType::bfloat16)
+    return contradiction(
+        fmt::format("{} with param_dtype {}: what is cast to float8 is bfloat16", key, name(*settings.param_dtype)),
+        "take --param-dtype bfloat16");
+  return {};
+}
+
 }  // namespace
 
 Result<void> check(const Settings& settings) {
@@ -216,6 +230,7 @@ Result<void> check(const Settings& settings) {
   if (auto ok = check_optimizer_overlap(settings); !ok) return ok;
   if (auto ok = check_copies_left_out(settings); !ok) return ok;
   if (auto ok = check_all_gather_input(settings); !ok) return ok;
+  if (auto ok = check_float8(settings); !ok) return ok;
   return check_reduce_inputs(settings);
 }
 

@@ -50,6 +50,12 @@ struct EnumNames<Kernels> {
 static_assert(names_end_with(Kernels::fused));
 
 template <>
+struct EnumNames<Float8> {
+  static constexpr std::array<std::string_view, 2> kNames{"none", "tensorwise"};
+};
+static_assert(names_end_with(Float8::tensorwise));
+
+template <>
 struct EnumNames<OptimizerOverlap> {
   static constexpr std::array<std::string_view, 3> kNames{"none", "backward", "forward"};
 };

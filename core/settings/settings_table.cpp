@@ -492,6 +492,11 @@ constexpr std::array kRows{
     Row{{"kernels", "eager|fused", "PyTorch's kernels op by op, or foreshard's own joined ones; for models only",
          Form::word, EnumNames<Kernels>::kNames},
         FORESHARD_MEMBER(word, kernels)},
+    Row{{"float8", "none|tensorwise",
+         "fp8 GEMMs in the blocks' linear layers, by torchao's recipe of that name; with --kernels fused, with "
+         "--lowering foreshard, and in `foreshard run`",
+         Form::word, EnumNames<Float8>::kNames},
+        FORESHARD_MEMBER(word, float8)},
     Row{{"offload", "true|false", "CPUOffloadPolicy(pin_memory=True)", Form::flag, kBooleans},
         FORESHARD_MEMBER(flag, offload)},
     Row{{"optimizer", "adam|adam-fused|adam-single|sgd", "torch.optim.Adam (foreach, fused, for-loop) or SGD",

@@ -29,6 +29,9 @@ Result<ncclDataType_t> nccl_type(DType dtype) {
     case DType::uint8:
     case DType::bool8:
       return ncclUint8;
+    case DType::float8_e4m3fn:
+    case DType::float8_e5m2:
+      break;
   }
   return fail(ErrorKind::mismatch, "a dtype that NCCL does not know");
 }

@@ -48,6 +48,34 @@ DType float_of(DType dtype) {
   return is_float_up_to_32(dtype) || dtype == DType::float64 ? dtype : DType::float32;
 }
 
+/// Two matrices of random bytes in float8, and their product as kernel_cost.hpp saw it.
+Kernel float8_product(const KernelMath& math) {
+  Kernel c;
+  c.op = KernelOp::scaled_mm;
+  c.integers = {math.dtype == DType::float8_e4m3fn ? 1 : 0};
+  TensorView b = contiguous(DType::float8_e4m3fn, {math.k, math.n});
+  b.strides = {1, math.k};
+  const TensorView scale = contiguous(DType::float32, {});
+  c.operands = {contiguous(DType::bfloat16, {math.m, math.n}), contiguous(math.dtype, {math.m, math.k}), b, scale,
+                scale};
+  return c;
+}
+
+Kernel product_of(const KernelMath& math) {
+  if (is_float8(math.dtype)) return float8_product(math);
+  Kernel c;
+  c.op = KernelOp::gemm;
+  c.alpha = 0.01;  // keeps the numbers finite when a result is multiplied again
+  const DType dtype = float_of(math.dtype);
+  const std::uint64_t batch = std::max<std::uint32_t>(math.batch, 1);
+  const auto shape = [&](std::uint64_t rows, std::uint64_t columns) {
+    return batch == 1 ? std::vector<std::uint64_t>{rows, columns} : std::vector<std::uint64_t>{batch, rows, columns};
+  };
+  c.operands = {contiguous(dtype, shape(math.m, math.n)), contiguous(dtype, shape(math.m, math.k)),
+                contiguous(dtype, shape(math.k, math.n))};
+  return c;
+}
+
 /// Places the operands behind each other, on boundaries of 256 bytes.
 std::vector<Address> places(const Kernel& c, Bytes& total) {
   std::vector<Address> offsets;
@@ -73,16 +101,7 @@ Result<std::byte*> Emulation::reserve(Bytes bytes, cudaStream_t stream) {
 }
 
 Result<void> Emulation::product(const KernelMath& math, cudaStream_t stream, Gemm& gemm, Workspace& workspace) {
-  Kernel c;
-  c.op = KernelOp::gemm;
-  c.alpha = 0.01;  // keeps the numbers finite when a result is multiplied again
-  const DType dtype = float_of(math.dtype);
-  const std::uint64_t batch = std::max<std::uint32_t>(math.batch, 1);
-  const auto shape = [&](std::uint64_t rows, std::uint64_t columns) {
-    return batch == 1 ? std::vector<std::uint64_t>{rows, columns} : std::vector<std::uint64_t>{batch, rows, columns};
-  };
-  c.operands = {contiguous(dtype, shape(math.m, math.n)), contiguous(dtype, shape(math.m, math.k)),
-                contiguous(dtype, shape(math.k, math.n))};
+  const Kernel c = product_of(math);
   Bytes total = 0;
   std::vector<Address> addresses = places(c, total);
   Result<std::byte*> memory = reserve(total, stream);

@@ -8,6 +8,7 @@
 #include "gpu/kernels/elementwise.hpp"
 #include "gpu/kernels/embedding.hpp"
 #include "gpu/kernels/emulation.hpp"
+#include "gpu/kernels/float8.hpp"
 #include "gpu/kernels/foreach.hpp"
 #include "gpu/kernels/gemm.hpp"
 #include "gpu/kernels/generators.hpp"
@@ -38,7 +39,9 @@ enum class Runner : std::uint8_t {
   section_copy,
   optimizer,
   foreach,
-  generator
+  generator,
+  amax,
+  cast_float8
 };
 
 struct Row {
@@ -106,13 +109,16 @@ constexpr std::array kRunners{
     Row{KernelOp::rotary_cos, Runner::generator},
     Row{KernelOp::rotary_sin, Runner::generator},
     Row{KernelOp::arange, Runner::generator},
+    Row{KernelOp::amax, Runner::amax},
+    Row{KernelOp::cast_float8, Runner::cast_float8},
+    Row{KernelOp::scaled_mm, Runner::gemm},
 };
 
 /// Every op in the enumeration's order, so that one which is forgotten does not compile.
 constexpr bool has_every_op() {
   for (std::size_t i = 0; i < kRunners.size(); ++i)
     if (kRunners[i].op != static_cast<KernelOp>(i)) return false;
-  return kRunners.size() == static_cast<std::size_t>(KernelOp::arange) + 1;
+  return kRunners.size() == static_cast<std::size_t>(KernelOp::scaled_mm) + 1;
 }
 static_assert(has_every_op() && kRunners.size() == EnumNames<KernelOp>::kNames.size());
 
@@ -158,6 +164,10 @@ class CudaExecutor final : public Executor {
         return run_foreach(args);
       case Runner::generator:
         return run_generator(args);
+      case Runner::amax:
+        return run_amax(args);
+      case Runner::cast_float8:
+        return run_cast_float8(args);
     }
     return device_failure("a kernel with no op");
   }

@@ -49,6 +49,10 @@ cudaDataType_t cuda_type(DType dtype) {
       return CUDA_R_16F;
     case DType::float64:
       return CUDA_R_64F;
+    case DType::float8_e4m3fn:
+      return CUDA_R_8F_E4M3;
+    case DType::float8_e5m2:
+      return CUDA_R_8F_E5M2;
     default:
       return CUDA_R_32F;
   }
@@ -87,9 +91,28 @@ Result<Matrix> matrix(const Argument& a, bool swap, std::size_t operand) {
 /// What cuBLASLt computes: d (m × n, column-major) = op(a) · op(b).
 struct GemmShape {
   Matrix a, b, d;
-  const Argument* bias = nullptr;
+  const void* bias = nullptr;     ///< null: none
+  const void* a_scale = nullptr;  ///< of float8 operands; null: none
+  const void* b_scale = nullptr;
+  bool fast_accumulation = false;
   std::uint64_t m = 0, n = 0, k = 0, batch = 1;
 };
+
+/// scaled_mm: what undoes the casts of a and b, on the sides that they have in cuBLASLt's product.
+Result<void> add_scales(GemmShape& p, const Arguments& args, bool flipped) {
+  for (const std::size_t i : {std::size_t{3}, std::size_t{4}})
+    if (!args[i].present() || args[i].dtype() != DType::float32 || args[i].numel() != 1)
+      return bad_operand("scaled_mm", i, "is not one float32");
+  // Hopper multiplies float8 in one layout alone: both operands lie along k, and 16 bytes are the least step.
+  if (!p.a.transposed || p.b.transposed) return bad_operand("scaled_mm", 1, "does not lie along k, or operand 2 not");
+  for (const Matrix* matrix : {&p.a, &p.b, &p.d})
+    if (matrix->leading * itemsize(matrix->dtype) % 16 != 0 || matrix->alignment() < 16)
+      return bad_operand("scaled_mm", matrix == &p.d ? 0 : 1, "has rows that begin off boundaries of 16 bytes");
+  p.a_scale = args[flipped ? 4 : 3].data;
+  p.b_scale = args[flipped ? 3 : 4].data;
+  p.fast_accumulation = args.kernel.integers.at(0) != 0;
+  return {};
+}
 
 /// A row-major out[m, n] = a·b is, column-major, outᵀ[n, m] = bᵀ·aᵀ; a column-major out is computed as it stands.
 Result<GemmShape> gemm_of(const Arguments& args) {
@@ -123,14 +146,20 @@ Result<GemmShape> gemm_of(const Arguments& args) {
   p.m = d->rows;
   p.n = d->columns;
   p.k = a.size(first + 1);
+  if (args.kernel.op == KernelOp::scaled_mm) {
+    FORESHARD_TRY(add_scales(p, args, flipped));
+    return p;
+  }
   if (args[3].present() && (!flipped || !args[3].contiguous() || args[3].numel() != p.m))
     return bad_operand("gemm", 3, "is not a contiguous bias of one value per column");
+  p.bias = args[3].data;
   return p;
 }
 
 Key key_of(const GemmShape& p, const Arguments& args) {
   const std::uint64_t flags = (p.a.transposed ? 1U : 0U) | (p.b.transposed ? 2U : 0U) |
-                              (args.kernel.accumulate ? 4U : 0U) | (args[3].present() ? 8U : 0U);
+                              (args.kernel.accumulate ? 4U : 0U) | (p.bias != nullptr ? 8U : 0U) |
+                              (p.fast_accumulation ? 16U : 0U);
   const auto dtypes = static_cast<std::uint64_t>(p.a.dtype) | static_cast<std::uint64_t>(p.b.dtype) << 8U |
                       static_cast<std::uint64_t>(p.d.dtype) << 16U | static_cast<std::uint64_t>(args[3].dtype()) << 24U;
   return {p.m,
@@ -148,7 +177,7 @@ Key key_of(const GemmShape& p, const Arguments& args) {
           p.a.alignment(),
           p.b.alignment(),
           p.d.alignment(),
-          args[3].present() ? (args[3].aligned(16) ? 16U : 4U) : 0U};
+          p.bias != nullptr ? (args[3].aligned(16) ? 16U : 4U) : 0U};
 }
 
 struct Plan {
@@ -188,6 +217,14 @@ Result<void> set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t 
                        "cublasLtMatmulDescSetAttribute");
 }
 
+/// The pointers that change from call to call.
+Result<void> point(cublasLtMatmulDesc_t operation, const GemmShape& p) {
+  if (p.bias != nullptr) FORESHARD_TRY(set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias));
+  if (p.a_scale == nullptr) return {};
+  FORESHARD_TRY(set(operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p.a_scale));
+  return set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p.b_scale);
+}
+
 Result<void> describe(Plan& plan, const GemmShape& p, const Arguments& args) {
   const bool wide = p.d.dtype == DType::float64;
   FORESHARD_TRY(cublas_status(cublasLtMatmulDescCreate(&plan.operation, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
@@ -195,12 +232,12 @@ Result<void> describe(Plan& plan, const GemmShape& p, const Arguments& args) {
                               "cublasLtMatmulDescCreate"));
   FORESHARD_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
   FORESHARD_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
-  if (args[3].present()) {
+  if (p.bias != nullptr) {
     FORESHARD_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS));
     FORESHARD_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type(args[3].dtype())));
-    const void* bias = args[3].data;
-    FORESHARD_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
   }
+  if (p.fast_accumulation) FORESHARD_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1}));
+  FORESHARD_TRY(point(plan.operation, p));
   FORESHARD_TRY(layout(plan.a, p.a, p.batch));
   FORESHARD_TRY(layout(plan.b, p.b, p.batch));
   return layout(plan.d, p.d, p.batch);
@@ -223,10 +260,7 @@ class LtGemm final : public Gemm {
     FORESHARD_TRY(plan);
     Result<void*> scratch = workspace.reserve((*plan)->workspace);
     FORESHARD_TRY(scratch);
-    if (args[3].present()) {
-      const void* bias = args[3].data;
-      FORESHARD_TRY(set((*plan)->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
-    }
+    FORESHARD_TRY(point((*plan)->operation, p));
     const float alpha = static_cast<float>(args.kernel.alpha);
     const float beta = args.kernel.accumulate ? 1.0F : 0.0F;
     const double wide_alpha = args.kernel.alpha;

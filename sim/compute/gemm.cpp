@@ -33,10 +33,7 @@ class TileSearch {
         sms_(machine.sm_count),
         clock_(machine.peaks.clock_hz) {
     const bool vector = itemsize(math.dtype) >= 4;
-    const double peak = vector                         ? machine.peaks.vector_float32
-                        : math.dtype == DType::float16 ? machine.peaks.matrix_float16
-                                                       : machine.peaks.matrix_bfloat16;
-    per_sm_ = peak / sms_;
+    per_sm_ = (vector ? machine.peaks.vector_float32 : machine.peaks.matrix(math.dtype)) / sms_;
   }
 
   void consider(const TileSpec::Shape& tile) {

@@ -36,7 +36,8 @@ namespace {
 /// Where the profile has no section "compute": GEMMs at the rates measured for large ones, attention at a share of
 /// them.
 double by_flop(const MachineProfile& machine, const KernelMath& math) {
-  const double rate = itemsize(math.dtype) >= 4 ? machine.rates.gemm_fp32 : machine.rates.gemm_bf16;
+  double rate = itemsize(math.dtype) >= 4 ? machine.rates.gemm_fp32 : machine.rates.gemm_bf16;
+  if (is_float8(math.dtype)) rate *= machine.peaks.matrix(math.dtype) / machine.peaks.matrix_bfloat16;
   const bool gemm = math.kind == KernelMath::Kind::gemm;
   return static_cast<double>(machine.rates.kernel_overhead.count) * 1e-9 +
          flops(math) / (gemm ? rate : machine.rates.attention_share * rate);

@@ -84,9 +84,16 @@ struct GpuPeaks {
   double clock_hz = 0;         ///< the highest SM clock
   double matrix_bfloat16 = 0;  ///< FLOP a second of dense GEMMs, here and below
   double matrix_float16 = 0;
+  double matrix_float8 = 0;     ///< 0: the profile does not say, or the GPU has no float8
   double vector_float32 = 0;    ///< FLOP a second outside the matrix units
   double memory_bandwidth = 0;  ///< bytes a second, HBM
   Bytes l2 = 0;
+
+  /// Of GEMMs of 16 bits and less. A float8 that is not said counts as bfloat16.
+  [[nodiscard]] double matrix(DType dtype) const {
+    if (dtype == DType::float16) return matrix_float16;
+    return is_float8(dtype) && matrix_float8 > 0 ? matrix_float8 : matrix_bfloat16;
+  }
 };
 
 struct MachineProfile {

@@ -13,13 +13,15 @@ constexpr std::uint32_t kLeastCapability = 80;  // flash attention and bfloat16 
 constexpr std::uint32_t kMaxCapability = 199;
 
 void read_peaks(ProfileReader& reader, const Json& gpu, GpuPeaks& out) {
-  static constexpr std::array<std::string_view, 2> kMatrix{"bfloat16", "float16"};
+  static constexpr std::array<std::string_view, 3> kMatrix{"bfloat16", "float16", "float8"};
   static constexpr std::array<std::string_view, 1> kVector{"float32"};
   const std::array<double*, 2> matrix_rates{&out.matrix_bfloat16, &out.matrix_float16};
   if (const Json* matrix = reader.member(gpu, "/gpu", "matrix")) {
     reader.known_keys(*matrix, "/gpu/matrix", kMatrix);
-    for (std::size_t i = 0; i < kMatrix.size(); ++i)
+    for (std::size_t i = 0; i < matrix_rates.size(); ++i)
       *matrix_rates[i] = 1e12 * reader.constant(*matrix, "/gpu/matrix", kMatrix[i], "TFLOP/s");
+    if (reader.member(*matrix, "/gpu/matrix", "float8", false) != nullptr)
+      out.matrix_float8 = 1e12 * reader.constant(*matrix, "/gpu/matrix", "float8", "TFLOP/s");
   }
   if (const Json* vector = reader.member(gpu, "/gpu", "vector")) {
     reader.known_keys(*vector, "/gpu/vector", kVector);

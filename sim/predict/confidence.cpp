@@ -64,6 +64,16 @@ bool measures_own_kernels(const MachineProfile& machine, const Workload& workloa
   return true;
 }
 
+/// Whether each of the program's float8 GEMMs has a measured one of its kind on the machine; true where it has none.
+bool measures_float8(const MachineProfile& machine, const Workload& workload) {
+  for (const Program& program : workload.steps)
+    for (const Op& op : program.ops)
+      if (op.kind == OpKind::kernel && op.kernel.math.kind == KernelMath::Kind::gemm &&
+          is_float8(op.kernel.math.dtype) && !compute::measured(machine.compute, {}, op.kernel))
+        return false;
+  return true;
+}
+
 /// Whether the host times were measured of a program without exchanges, and the planned one has some.
 bool assumes_exchanges(const Workload& workload) {
   return workload.settings.expert_parallel > 1 && from_model(workload);
@@ -198,6 +208,12 @@ void judge_version(const Workload& workload, const Settings& settings, Predictio
 void judge_workload(const Workload& workload, const Workload& adapted, const MachineProfile& machine, Prediction& p) {
   for (const std::string& why : workload.estimates) estimate(why, p);
   if (!measures_own_kernels(machine, workload)) estimate(std::string(kOwnKernelsEstimate), p);
+  if (!measures_float8(machine, workload))
+    estimate(machine.peaks.matrix_float8 > 0
+                 ? "float8 GEMMs are priced as bfloat16's at the data sheet's float8 rate: none was measured on this "
+                   "machine (foreshard probe does)"
+                 : "float8 GEMMs are priced as bfloat16's: the machine profile has no float8 rate",
+             p);
   p.emulated = workload.lowering == Lowering::foreshard && adapted.has_timing && !computes(adapted);
   if (p.emulated)
     p.warnings.push_back(

@@ -11,7 +11,7 @@ namespace {
 
 double dense_rate(const GpuPeaks& peaks, DType dtype) {
   if (dtype == DType::float32) return peaks.vector_float32;
-  return dtype == DType::float16 ? peaks.matrix_float16 : peaks.matrix_bfloat16;
+  return peaks.matrix(dtype);
 }
 
 }  // namespace
@@ -28,7 +28,9 @@ Utilization model_flops_utilization(const Workload& workload, const Settings& se
     out.unknown = "the planned rank's experts compute more than a rank does on average";
   } else if (const double flops = model_flops(workload); flops > 0) {
     out.value = over(flops, model_flops_dtype(workload));
-    out.rests_on = "the matrix products and attentions of its own kernels";
+    out.rests_on = settings.float8 == Float8::none
+                       ? "the matrix products and attentions of its own kernels"
+                       : "the matrix products and attentions of its own kernels, in float8 too over bfloat16's peak";
   } else if (from_model(workload)) {
     out.unknown = workload.settings.checkpoint == Checkpoint::none
                       ? "its kernels say nothing of matrix products"

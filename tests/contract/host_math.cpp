@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "tests/contract/host_float8.hpp"
 #include "tests/contract/host_optimizers.hpp"
 #include "tests/contract/host_view.hpp"
 
@@ -86,6 +87,9 @@ double load_element(Address address, DType dtype) {
     case DType::uint8:
     case DType::bool8:
       return read<std::uint8_t>(address);
+    case DType::float8_e4m3fn:
+    case DType::float8_e5m2:
+      return from_float8(read<std::uint8_t>(address), dtype);
   }
   return 0;
 }
@@ -108,6 +112,9 @@ void store_element(Address address, DType dtype, double value) {
       return write(address, static_cast<std::uint8_t>(value));
     case DType::bool8:
       return write(address, static_cast<std::uint8_t>(value != 0));
+    case DType::float8_e4m3fn:
+    case DType::float8_e5m2:
+      return write(address, to_float8(to_float8_digits(value, dtype), dtype));
   }
 }
 
@@ -749,6 +756,10 @@ void run_on_host(const Kernel& kernel, std::span<const Address> addresses) {
     case KernelOp::foreach_add:
     case KernelOp::foreach_addcdiv:
       return optimize_on_host(kernel, addresses);
+    case KernelOp::amax:
+    case KernelOp::cast_float8:
+    case KernelOp::scaled_mm:
+      return run_float8_on_host(kernel, addresses);
     case KernelOp::random_normal:
     case KernelOp::random_tokens:
       return random(call);

@@ -19,7 +19,8 @@ void run_on_host(const Kernel& kernel, std::span<const Address> addresses);
 
 /// One element at `address` as a number. int64 beyond 2^53 loses bits.
 [[nodiscard]] double load_element(Address address, DType dtype);
-/// Rounds to the dtype: floats to nearest even (overflow to infinity), integers towards zero.
+/// Rounds to the dtype: floats to nearest even (overflow to infinity; to NaN in float8_e4m3fn, which has none),
+/// integers towards zero.
 void store_element(Address address, DType dtype, double value);
 /// The value that store_element would leave.
 [[nodiscard]] double rounded_to(DType dtype, double value);

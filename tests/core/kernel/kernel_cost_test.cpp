@@ -68,6 +68,26 @@ bool unaligned(std::uint64_t m, std::uint64_t n, std::uint64_t k, bool a_turned,
   return cost(KernelOp::gemm, {dense({m, n}), matrix(m, k, a_turned), matrix(k, n, b_turned)}).math.unaligned;
 }
 
+TEST_CASE("a float8 GEMM moves its operands in one byte; a cast what it reads and each copy that it writes") {
+  const TensorView one = dense({}, DType::float32);
+  Kernel product{.op = KernelOp::scaled_mm,
+                 .operands = {dense({16, 32}), dense({16, 64}, DType::float8_e5m2),
+                              dense({64, 32}, DType::float8_e4m3fn), one, one}};
+  const KernelWork plain = kernel_cost(product);
+  CHECK(plain.kernel_class == KernelClass::gemm);
+  CHECK(plain.bytes == 2 * 16 * 32 + 16 * 64 + 64 * 32);
+  CHECK(plain.math == KernelMath{KernelMath::Kind::gemm, DType::float8_e5m2, false, 1, 16, 32, 64});
+  product.accumulate = true;
+  CHECK(kernel_cost(product).bytes == plain.bytes + 2 * 16 * 32);
+  const TensorView cast = dense({16, 32}, DType::float8_e4m3fn);
+  const TensorView turned = dense({32, 16}, DType::float8_e4m3fn);
+  const KernelWork both = cost(KernelOp::cast_float8, {cast, turned, one, dense({16, 32}), one});
+  CHECK(both.bytes == 16 * 32 * (2 + 1 + 1) + 2 * 4);
+  CHECK(both.math == KernelMath{.dtype = DType::bfloat16, .m = 16 * 32, .access = MemoryAccess::contiguous});
+  CHECK(cost(KernelOp::cast_float8, {absent(), turned, one, dense({16, 32}), one}).bytes == 16 * 32 * (2 + 1) + 2 * 4);
+  CHECK(cost(KernelOp::amax, {one, dense({16, 32})}).bytes == 2 * 16 * 32);
+}
+
 TEST_CASE("a GEMM is unaligned where a matrix leads with a dimension that is no multiple of eight") {
   // Tokens lead nothing: forward x wᵀ, input gradient dy w, weight gradient dyᵀ x.
   CHECK_FALSE(unaligned(2369, 4096, 1024, false, true));

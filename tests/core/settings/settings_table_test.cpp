@@ -49,6 +49,7 @@ Settings everything() {
   s.checkpoint = Checkpoint::selective_layer;
   s.checkpoint_share = 25;
   s.kernels = Kernels::fused;
+  s.float8 = Float8::tensorwise;
   s.offload = true;
   s.optimizer = Optimizer::adam_fused;
   s.optimizer_overlap = OptimizerOverlap::forward;
@@ -267,6 +268,23 @@ TEST_CASE("a CUDA graph is none, its warm-up steps, or eager ones and those") {
   s.offload = false;
   s.post_optimizer_event = true;
   CHECK_FALSE(check(s));
+}
+
+TEST_CASE("float8 is a choice of foreshard's own program, kernels and bfloat16") {
+  Settings s;
+  s.float8 = Float8::tensorwise;
+  CHECK_FALSE(check(s));
+  s.kernels = Kernels::fused;
+  CHECK(check(s));  // the model's own dtype decides
+  s.param_dtype = DType::bfloat16;
+  CHECK(check(s));
+  CHECK(of_own_program(s) == std::vector<std::string>{"float8"});
+  s.param_dtype = DType::float16;
+  CHECK_FALSE(check(s));
+  Settings read;
+  CHECK_FALSE(set_setting(read, "param_dtype", "float8_e4m3fn"));
+  CHECK(set_setting(read, "float8", "tensorwise"));
+  CHECK(read.float8 == Float8::tensorwise);
 }
 
 TEST_CASE("foreshard's own program leaves copies out where its collectives serve the group") {

@@ -376,6 +376,33 @@ TEST_CASE("fused kernels train as eager ones do", "[host]") {
   }
 }
 
+TEST_CASE("float8 trains near bfloat16, and alike whatever moves the parameters", "[host]") {
+  ModelConfig model = small_llama();
+  model.dim = 32;
+  model.ffn = 48;
+  model.heads = model.kv_heads = 2;
+  model.head_dim = 16;
+  model.default_seq = 8;
+  Settings narrow = four_ranks();
+  narrow.param_dtype = DType::bfloat16;
+  narrow.reduce_dtype = DType::float32;
+  narrow.kernels = Kernels::fused;
+  Settings float8 = narrow;
+  float8.float8 = Float8::tensorwise;
+  const Trained expected = train(model, narrow);
+  const Trained plain = train(model, float8);
+  for (std::size_t step = 0; step < expected.losses.front().size(); ++step)
+    CHECK(plain.losses.front()[step] == Approx(expected.losses.front()[step]).epsilon(0.01));
+  Settings kept = float8;
+  kept.reshard_after_forward = {Reshard::Kind::never, 0};
+  Settings own = kept;
+  own.all_gather = own.reduce_scatter = Transport::low_contention;
+  own.all_gather_layout = AllGatherLayout::parameter_contiguous;
+  own.reduce_scatter_input = ReduceScatterInput::gradients;
+  own.optimizer_overlap = OptimizerOverlap::forward;
+  for (const Settings& settings : {kept, own}) CHECK(train(model, settings).losses == plain.losses);
+}
+
 void check_launches(const ModelConfig& model, const Settings& settings, const Trained& trained) {
   CHECK(worst_update(trained, settings.optimizer != Optimizer::sgd) < 1e-5);
   CHECK(trained.optimizer.size() >= (model.layers == 60 ? 2 : 1));

@@ -42,7 +42,8 @@ class Bench {
     REQUIRE(used <= bytes_);
     // A product of products would run into infinities, on which the GPU draws less power and runs faster.
     for (std::size_t i = 0; i < c.operands.size(); ++i)
-      if (c.operands[i].dtype != DType::int64) make_random(addresses[i], c.operands[i]);
+      if (c.operands[i].dtype != DType::int64 && !is_float8(c.operands[i].dtype))
+        make_random(addresses[i], c.operands[i]);
     for (int i = 0; i < 3; ++i) require_done(executor().run(c, addresses, nullptr));
     require_cuda(cudaDeviceSynchronize());
     cudaEvent_t begin = nullptr;
@@ -162,6 +163,24 @@ void rows(Bench& bench, std::uint64_t s) {
              make(KernelOp::embedding_backward, {view(b16, {kVocab, kDim}), x, view(DType::int64, {s})}));
 }
 
+/// What float8 GEMMs add: of an input as wide as the feed-forward, of one of its weights.
+void float8_casts(Bench& bench, std::uint64_t s) {
+  const TensorView one = view(f32, {});
+  TensorView absent;
+  absent.absent = true;
+  const auto of = [&](const std::string& what, std::uint64_t rows, std::uint64_t columns) {
+    const TensorView x = view(b16, {rows, columns});
+    const TensorView plain = view(DType::float8_e4m3fn, {rows, columns});
+    const TensorView turned = view(DType::float8_e4m3fn, {columns, rows});
+    bench.time("amax " + what, make(KernelOp::amax, {one, x}));
+    bench.time("cast_float8 " + what, make(KernelOp::cast_float8, {plain, absent, one, x, one}));
+    bench.time("cast_float8 " + what + " transposed", make(KernelOp::cast_float8, {absent, turned, one, x, one}));
+    bench.time("cast_float8 " + what + " both", make(KernelOp::cast_float8, {plain, turned, one, x, one}));
+  };
+  of(fmt::format("s{} x ffn", s), s, kFfn);
+  of("w1", kFfn, kDim);
+}
+
 /// A block's parameters on 4 ranks.
 void sections(Bench& bench) {
   const std::vector<Sizes> shapes{{kDim}, {kDim, kDim}, {1024, kDim}, {1024, kDim}, {kDim, kDim},
@@ -249,6 +268,7 @@ TEST_CASE("kernels: rates at Llama-8B's shapes", "[.][benchmark]") {
     products(bench, s);
     attention(bench, s);
     rows(bench, s);
+    float8_casts(bench, s);
   }
   std::printf("attention refusal: '%s'; fixed bytes %.1f MiB\n", executor().attention_refusal().c_str(),
               static_cast<double>(executor().fixed_bytes()) / static_cast<double>(kMiB));

@@ -211,6 +211,37 @@ TEST_CASE("fused kernels are no estimate once each of them was measured in their
   CHECK_FALSE(estimated(result, true));
 }
 
+TEST_CASE("a plan in float8 is not valid until a GEMM of each float8 dtype was measured") {
+  Settings settings;
+  settings.gpus = 2;
+  settings.batch = 1;
+  settings.seq = 128;
+  settings.param_dtype = DType::bfloat16;
+  settings.kernels = Kernels::fused;
+  settings.float8 = Float8::tensorwise;
+  ProbeMeasurements result = probed();
+  const auto estimated = [&] {
+    const MachineProfile machine = profile(result);
+    Workload workload = fused_llama(settings, machine, true);
+    workload.lowering = Lowering::foreshard;
+    PredictRequest request;
+    request.settings = settings;
+    const auto prediction = predict(workload, machine, request);
+    REQUIRE(prediction);
+    return std::any_of(prediction->not_valid.begin(), prediction->not_valid.end(),
+                       [](const std::string& why) { return why.starts_with("float8 GEMMs are priced as bfloat16's"); });
+  };
+  const auto measure = [&](DType dtype) {
+    result.samples.kernels.push_back(
+        {"aten::_scaled_mm", {KernelMath::Kind::gemm, dtype, false, 1, 128, 1024, 1024}, 1024 * 1024, 5});
+  };
+  CHECK(estimated());
+  measure(DType::float8_e4m3fn);
+  CHECK(estimated());
+  measure(DType::float8_e5m2);
+  CHECK_FALSE(estimated());
+}
+
 TEST_CASE("a workload that does not say what its kernels compute is planned as run --emulate, and says so") {
   Settings settings;
   settings.gpus = 2;

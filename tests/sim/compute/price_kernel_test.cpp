@@ -103,6 +103,15 @@ TEST_CASE("a GEMM falls into one of three classes by its shape") {
   CHECK(class_of(attention(false, true, 64, 2048, 128)) == KernelClass::attention);
 }
 
+TEST_CASE("a large float8 GEMM goes at the float8 rate, or where the profile has none at bfloat16's") {
+  const double narrow = us(gemm(8192, 8192, 8192));
+  for (const DType dtype : {DType::float8_e4m3fn, DType::float8_e5m2})
+    CHECK(us(gemm(8192, 8192, 8192, dtype)) == Approx(narrow / 2).epsilon(0.05));
+  MachineProfile without = h200();
+  without.peaks.matrix_float8 = 0;
+  CHECK(price_kernel(without, gemm(8192, 8192, 8192, DType::float8_e4m3fn)).time.us() == Approx(narrow).epsilon(0.05));
+}
+
 TEST_CASE("a leading dimension that is no multiple of eight is several times as slow") {
   const auto of = [](GemmUse use, std::uint64_t m, std::uint64_t n, std::uint64_t k) {
     return us(gemm_cost(m, n, k, DType::bfloat16, 1, use));
@@ -167,6 +176,8 @@ TEST_CASE("without the section \"compute\" the rates price everything") {
   const KernelPrice product_price = price_kernel(plain, gemm(8192, 8192, 8192));
   CHECK(product_price.time.us() == Approx(1.5 + 2 * 8192.0 * 8192 * 8192 / 796.5e6));
   CHECK(product_price.kernel_class == KernelClass::gemm);
+  CHECK(price_kernel(plain, gemm(8192, 8192, 8192, DType::float8_e4m3fn)).time.us() ==
+        Approx(product_price.time.us() / 2).epsilon(0.01));
   CHECK(price_kernel(plain, attention(true, true, 64, 2048, 64)).time.count > 0);
   CHECK(price_kernel(plain, moves(MemoryAccess::strided, 1, 3'900'000)).time.us() == Approx(2.5));
 }

@@ -69,6 +69,15 @@ TEST_CASE("a kernel that breaks its op's contract has a fault") {
   check(of(KernelOp::gemm, {floats({2, 3}), floats({2, 5}), floats({4, 3})}),
         "the shapes are not those of out[m, n], a[m, k], b[k, n]");
   check(of(KernelOp::gemm, {floats({2, 3})}), "at least 3 operands are wanted, not 1");
+  const TensorView cast = contiguous_view(DType::float8_e4m3fn, {4, 3});
+  const TensorView turned = contiguous_view(DType::float8_e4m3fn, {3, 4});
+  check(of(KernelOp::cast_float8, {cast, turned, floats({}), floats({4, 3}), floats({})}), "");
+  check(of(KernelOp::cast_float8, {absent(), turned, floats({}), floats({4, 3}), floats({})}), "");
+  check(of(KernelOp::cast_float8, {turned, absent(), floats({}), floats({4, 3}), floats({})}),
+        "operand 0 has not the shape that the others want");
+  check(of(KernelOp::cast_float8, {floats({4, 3}), absent(), floats({}), floats({4, 3}), floats({})}),
+        "operand 0 is float32, not float8");
+  check(of(KernelOp::copy, {floats({4, 3}), cast}), "operand 1 is float8_e4m3fn, not of another dtype than float8");
   check(of(KernelOp::layer_norm, {floats({4, 3}), floats({4}), floats({4}), floats({4, 3}), absent(), floats({3})}),
         "");
   check(of(KernelOp::layer_norm, {floats({4, 3}), floats({3}), floats({4}), floats({4, 3}), absent(), absent()}),
