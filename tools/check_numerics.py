@@ -10,6 +10,7 @@ Several cases in one start: --cases FILE, a line of these options each. Prints J
   relative to the loss of the outputs' absolute values (a mean of numbers of both signs is near 0).
 - bfloat16: foreshard is no further from PyTorch's float32 gradients of the first step, and its losses no further from PyTorch's
   float32 losses, than twice what PyTorch's own bfloat16 training is.
+- float8: the same of PyTorch's bfloat16 training as the reference, and of its float8 by torchao's recipe.
 """
 import argparse, gc, json, math, os, shlex, sys, types, unittest
 import torch, torch.nn as nn, torch.nn.functional as F
@@ -113,6 +114,41 @@ class Llama(nn.Module):
         return self.head(self.norm(x))
 
 
+E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
+
+
+def cast(x, dtype):
+    """By its largest element, and what undoes it (torchao, amax_to_scale)."""
+    most = torch.finfo(dtype).max
+    scale = (most / x.abs().max().double().clamp(min=1e-12)).float()
+    return (x.float() * scale).clamp(-most, most).to(dtype), scale.reciprocal()
+
+
+class Float8Product(torch.autograd.Function):
+    """x @ w.T by torchao's tensorwise recipe."""
+
+    @staticmethod
+    def multiply(a, b, scales, fast):  # a @ b.T; both lie along what is summed
+        return torch._scaled_mm(a.contiguous(), b.contiguous().t(), *scales, out_dtype=torch.bfloat16, use_fast_accum=fast)
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        (a, sa), (b, sb) = cast(x.flatten(0, -2), E4M3), cast(w, E4M3)
+        return Float8Product.multiply(a, b, (sa, sb), True).view(*x.shape[:-1], w.shape[0])
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, w = ctx.saved_tensors
+        (d, sd), (a, sa), (b, sb) = cast(gradient.flatten(0, -2), E5M2), cast(x.flatten(0, -2), E4M3), cast(w, E4M3)
+        return Float8Product.multiply(d, b.t(), (sd, sb), False).view(x.shape), Float8Product.multiply(d.t(), a.t(), (sd, sa), False)
+
+
+def multiply_in_float8(block):
+    for m in block.modules():
+        if isinstance(m, nn.Linear): m.forward = types.MethodType(lambda self, x: Float8Product.apply(x, self.weight), m)
+
+
 LLAMA = {"llama-tiny": dict(dim=1024, heads=16, kv_heads=4, ffn=2816, layers=8, vocab=32000),
          "llama-1b": dict(dim=2048, heads=32, kv_heads=8, ffn=8192, layers=16, vocab=128256)}
 
@@ -120,7 +156,7 @@ LLAMA = {"llama-tiny": dict(dim=1024, heads=16, kv_heads=4, ffn=2816, layers=8, 
 class Training:
     """One model under FSDP2. step() gives the loss, its scale, and this rank's gradients by name."""
 
-    def __init__(self, a, mixed, rank, world, dev):
+    def __init__(self, a, mixed, rank, world, dev, float8=False):
         self.a, self.rank, self.world, self.dev, self.number = a, rank, world, dev, 0
         if a.model == "mlp":
             with torch.device("meta"): model = MultiMLP(a.dim or 10240, a.layers or 4)
@@ -141,6 +177,8 @@ class Training:
             self.tables = (angle.cos(), angle.sin())
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32 if a.reduce == "fp32" else torch.bfloat16) \
             if mixed else MixedPrecisionPolicy()
+        if float8:
+            for b in model.layers: multiply_in_float8(b)
         mesh = init_device_mesh("cuda", (world,))
         for b in model.layers: fully_shard(b, mesh=mesh, mp_policy=policy)
         fully_shard(model, mesh=mesh, mp_policy=policy)
@@ -206,6 +244,7 @@ def options(arguments):
     p.add_argument("--mp", default="none", choices=["none", "bf16"]); p.add_argument("--reduce", default="fp32", choices=["fp32", "bf16"])
     p.add_argument("--steps", type=int, default=20); p.add_argument("--lr", type=float, default=1e-5)
     p.add_argument("--dropout", type=float, default=0.0)
+    p.add_argument("--float8", default="none", choices=["none", "tensorwise"], help="of the Llama's blocks; with --mp bf16")
     p.add_argument("--opt", default="adam", choices=["adam", "sgd"])
     p.add_argument("--results", default="", help="JSON of foreshard run --json"); p.add_argument("--gradients", default="", help="its --gradients folder")
     p.add_argument("--out", default="", help="write the JSON here too")
@@ -215,25 +254,27 @@ def options(arguments):
 def check(a, rank, world, dev):
     """One model; whether it is within its bars."""
     mixed = a.mp == "bf16"
-    plain, low = Training(a, False, rank, world, dev), Training(a, True, rank, world, dev) if mixed else None
+    float8 = a.float8 != "none"  # then bfloat16 is the reference
+    plain, low = Training(a, float8, rank, world, dev), Training(a, True, rank, world, dev, float8) if mixed else None
+    reference = "PyTorch's bfloat16" if float8 else "float32"
     names = [n for n, _ in plain.model.named_parameters()]
     dump = Dump(a.gradients, rank, dev) if a.gradients else None
     ours = None
     if a.results:
         ranks = {r["rank"]: r for r in json.load(open(a.results))["ranks"]}
         ours = ranks[rank]["losses"]
-    report = {"model": a.model, "mp": a.mp, "world": world, "torch": torch.__version__, "steps": [], "failed": []}
+    report = {"model": a.model, "mp": a.mp, "float8": a.float8, "world": world, "torch": torch.__version__, "steps": [], "failed": []}
     for s in range(a.steps):
         loss32, scale, gradient32 = plain.step()
         loss, _, gradient = low.step() if mixed else (loss32, scale, gradient32)
-        row = {"step": s, "loss": loss, "loss_float32": loss32, "scale": scale}
+        row = {"step": s, "loss": loss, "loss_reference": loss32, "scale": scale}
         size = norms([(torch.zeros_like(gradient[n]), gradient[n]) for n in names], dev)
         row["gradient_norm"] = {n: v[1] for n, v in zip(names, size)}
         if ours is not None and s < len(ours):
             row["run_loss"] = ours[s]
             error = torch.tensor([abs(ours[s] - loss) / scale, abs(ours[s] - loss32) / scale, abs(loss - loss32) / scale], device=dev)
             dist.all_reduce(error, op=dist.ReduceOp.MAX)
-            row["loss_error"], row["loss_error_to_float32"], row["torch_error_to_float32"] = error.tolist()
+            row["loss_error"], row["loss_error_to_reference"], row["torch_error_to_reference"] = error.tolist()
         found = [(n, dump.get(s, n, gradient[n])) for n in names] if dump else []
         missing = torch.tensor([sum(g is None for _, g in found)], device=dev); dist.all_reduce(missing)
         if found and missing.item() == 0:
@@ -243,8 +284,8 @@ def check(a, rank, world, dev):
             if s == 0: row["gradient_errors"] = error
             if mixed and s == 0:
                 run32 = relative([(g, gradient32[n]) for n, g in found]); torch32 = relative([(gradient[n], gradient32[n]) for n in names])
-                row["gradient_errors_to_float32"] = {n: [run32[n], torch32[n]] for n in names}
-                report["failed"] += [f"step 0: gradient of {n}: {run32[n]:.3g} from float32, PyTorch {torch32[n]:.3g}"
+                row["gradient_errors_to_reference"] = {n: [run32[n], torch32[n]] for n in names}
+                report["failed"] += [f"step 0: gradient of {n}: {run32[n]:.3g} from {reference}, PyTorch {torch32[n]:.3g}"
                                      for n in names if run32[n] > 2 * torch32[n] + 1e-6]
             elif not mixed and row["gradient_error"] >= 1e-4:
                 report["failed"].append(f"step {s}: gradient of {row['worst_gradient']}: {row['gradient_error']:.3g}")
@@ -253,8 +294,8 @@ def check(a, rank, world, dev):
         if "loss_error" in row and not mixed and row["loss_error"] >= 1e-4: report["failed"].append(f"step {s}: loss: {row['loss_error']:.3g}")
         report["steps"].append(row)
     if mixed and ours is not None:
-        run, own = (max(r[k] for r in report["steps"] if k in r) for k in ("loss_error_to_float32", "torch_error_to_float32"))
-        if run > 2 * own + 1e-6: report["failed"].append(f"losses: {run:.3g} from float32, PyTorch {own:.3g}")
+        run, own = (max(r[k] for r in report["steps"] if k in r) for k in ("loss_error_to_reference", "torch_error_to_reference"))
+        if run > 2 * own + 1e-6: report["failed"].append(f"losses: {run:.3g} from {reference}, PyTorch {own:.3g}")
     report["worst_loss_error"] = max((r["loss_error"] for r in report["steps"] if "loss_error" in r), default=None)
     report["worst_gradient_error"] = max((r["gradient_error"] for r in report["steps"] if "gradient_error" in r), default=None)
     if rank == 0:

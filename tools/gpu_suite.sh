@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Everything that needs GPUs, in one run of at most ten minutes on four of them: contract and kernel tests, collectives,
 # numerics against PyTorch, memory of run against plan, step times, the probe, plan against run, over-allocation. On
-# request alone: steps in a CUDA graph against the same steps without (five minutes), and what leaving copies out is
-# worth (six minutes).
+# request alone: steps in a CUDA graph against the same steps without (five minutes), what leaving copies out is worth
+# (six minutes), and fp8 GEMMs against bfloat16's (five minutes).
 # Prints one table; logs and JSON stay in the output folder. Parts that find no time left are listed as skipped.
 #
 #   tools/gpu_suite.sh BIN OUT [GPUS] [SECONDS] [PART...]
 #
 # BIN: folder with foreshard, foreshard-gpu and the test programs (test_gpu_cuda, …). PART: contract collectives numerics
-# memory probe plan step overallocation (default: all of these), graph, copies. Environment: PYTHON (default python3), FORESHARD_TORCH_SCRIPT: a
+# memory probe plan step overallocation (default: all of these), graph, copies, float8. Environment: PYTHON (default python3), FORESHARD_TORCH_SCRIPT: a
 # script that trains with FSDP2 under torchrun, for step times and reserved memory beside PyTorch's. It takes
 #   --model llama-8b|mlp --batch N --seq N        mlp: that of pytorch#147168 in float32, four layers of dim 10240
 #   --mp bf16                                     parameters in bfloat16, float32 reduction
@@ -205,6 +205,33 @@ fp32_padded all mlp --dim 1030 --layers 3 --batch 2 $FUSED $OWN $PLACED $READ $W
 4096 placed_read $LLAMA_8B --seq 4096 $FUSED $OWN $KEPT $PLACED $READ
 4096 forward_units $LLAMA_8B --seq 4096 $FUSED $OWN $KEPT $PLACED $READ $FORWARD $UNITS
 4096 written_units $LLAMA_8B --seq 4096 $FUSED $OWN $KEPT $PLACED $READ $FORWARD $UNITS $WRITTEN
+EOF_SETTINGS
+fi
+
+# fp8 GEMMs: losses of 20 steps against PyTorch's bfloat16 and its own float8, then times and losses against the same
+# steps in bfloat16. MOST: float8's step over bfloat16's, the aim.
+if part float8; then
+  FLOAT8="--float8 tensorwise" UNITS="--fully-shard-embedding-and-head"
+  try 60 test_gpu_float8 "$BIN/test_gpu_kernels" "*float8*,*amax*"
+  # shellcheck disable=SC2086
+  run float8_numerics 90 $TINY --reduce-dtype float32 --kernels fused $FLOAT8 --steps 18 --no-record --gradients "$OUT/gradients_float8" &&
+    try 100 float8_parity "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$GPUS" "$HERE/check_numerics.py" \
+      --model llama-tiny --batch 2 --seq 1024 --mp bf16 $FLOAT8 --steps 20 --results "$OUT/float8_numerics.out" \
+      --gradients "$OUT/gradients_float8" --out "$OUT/parity_float8.out" &&
+    digest parity_float8 "(not j['failed'], 'from PyTorch bfloat16: losses %.2g, PyTorch float8 %.2g; from its float8: losses %.2g, gradients %.2g' % (max(s['loss_error_to_reference'] for s in j['steps']), max(s['torch_error_to_reference'] for s in j['steps']), j['worst_loss_error'], j['worst_gradient_error']))"
+  rm -rf "$OUT/gradients_float8"
+  while read -r name most options; do
+    for float8 in none tensorwise; do
+      rm -f "$OUT/float8_${name}_$float8.out"
+      # shellcheck disable=SC2086
+      run "float8_${name}_$float8" 60 $options $FUSED --float8 $float8 --warmup 2 --steps 10 --no-record || continue 2
+    done
+    digest "float8_${name}_tensorwise" "(lambda base, d: (lambda loss, ratio: (loss <= 0.01 and ratio <= $most and (d['memory_equal'] or d['memory_equal_at_addresses'] is True), '%.2f ms, bfloat16 %.2f: %.3f, aim $most; losses differ by %.1e; reserved %.2f GB (bfloat16 %.2f), plan %+d B%s' % (j['step_ms'], base['step_ms'], ratio, loss, j['peak_reserved_bytes'] / 1e9, base['peak_reserved_bytes'] / 1e9, d['peak_reserved_bytes'], '' if d['memory_equal'] else '; peaks differ')))(max(abs(a / b - 1) for a, b in zip(j['losses'], base['losses'])), j['step_ms'] / base['step_ms']))(json.load(open('$OUT/float8_${name}_none.out')), j['difference'])"
+  done <<EOF_SETTINGS
+8b_4096 0.85 $LLAMA_8B --seq 4096 $OWN --reshard-after-forward false $LEAN $UNITS
+8b_4096_nccl 0.90 $LLAMA_8B --seq 4096
+8b_512 9 $LLAMA_8B --seq 512 $OWN --reshard-after-forward false $LEAN $UNITS
+1b_4x2048 9 llama-1b --batch 4 --seq 2048 --param-dtype bfloat16 --reduce-dtype float32 --kernels fused $OWN $LEAN
 EOF_SETTINGS
 fi
 
