@@ -76,7 +76,7 @@ constexpr std::array kRules{
     Rule{KernelOp::rope_backward, Walk::contiguous},
     Rule{KernelOp::swiglu, Walk::contiguous},
     Rule{KernelOp::swiglu_backward, Walk::contiguous},
-    Rule{KernelOp::amax, Walk::row, "01", 1},               // out; x
+    Rule{KernelOp::amax, Walk::contiguous, "01", 1},        // out; x
     Rule{KernelOp::cast_float8, Walk::contiguous, "1", 3},  // out, transposed, scale; x, amax
     Rule{KernelOp::scaled_mm, Walk::gemm, "1110"},          // out; a, b, scales
 };

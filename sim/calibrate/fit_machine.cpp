@@ -75,7 +75,12 @@ Json valid_range_of(const Samples& samples, const ValidRange& base, const std::s
     if (base.nodes) valid_range["nodes"] = {base.nodes->least, base.nodes->most};
     for (const Transport transport : base.transports) valid_range["transports"].push_back(name(transport));
   }
+  std::set<DType> products;  // measured beyond the base's
+  for (const KernelSample& sample : samples.kernels)
+    if (sample.math.kind == KernelMath::Kind::gemm) products.insert(sample.math.dtype);
+  for (const DType dtype : base.dtypes) products.erase(dtype);
   for (const DType dtype : base.dtypes) valid_range["dtypes"].push_back(name(dtype));
+  for (const DType dtype : products) valid_range["dtypes"].push_back(name(dtype));
   for (const KernelClass kernel : base.kernels) valid_range["kernels"].push_back(dashed_name(kernel));
   return valid_range;
 }
