@@ -157,8 +157,8 @@ std::string bound_words(const sim::Prediction& p) {
     out += fmt::format(", though the host issues hardly faster ({:.2f} ms)", p.host_ms);
   if (p.host_may_bind)
     out += fmt::format(
-        " unless the host, which nothing was measured of, issues {:.0f} % more slowly than the profile's ({:.2f} ms)",
-        100 * (p.host_binds_from - 1), p.host_ms);
+        " unless the host, which nothing was measured of, issues {}more slowly than the profile's ({:.2f} ms)",
+        p.host_binds_from ? fmt::format("{:.0f} % ", 100 * (*p.host_binds_from - 1)) : std::string(), p.host_ms);
   if (p.split_size_waits_ms && (p.host_may_bind || p.bound_by() == sim::BoundBy::host) &&
       *p.split_size_waits_ms > kShownMs)
     out += fmt::format(" (it waits for split sizes of all-to-alls, which costs {:.2f} ms)", *p.split_size_waits_ms);

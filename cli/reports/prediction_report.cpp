@@ -177,7 +177,7 @@ void add_times(const sim::Prediction& p, Json& json) {
   json["bound_by"] = p.has_time ? Json(bound_name(p)) : Json(nullptr);
   json["host_bound"] = p.host_bound;
   json["host_may_bind"] = p.host_may_bind;
-  json["host_binds_from"] = p.host_may_bind ? Json(p.host_binds_from) : Json(nullptr);
+  json["host_binds_from"] = p.host_binds_from ? Json(*p.host_binds_from) : Json(nullptr);
   json["host_confidence"] = p.has_time ? Json(confidence_name(p.host)) : Json(nullptr);
   json["uncertainty"] = p.interval.half_width(p.step_ms);
   json["interval"] = interval_json(p);

@@ -4,6 +4,7 @@
 // Who: gpu/collectives runs it so, sim/collectives prices it so.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/base/quantity.hpp"
@@ -22,6 +23,13 @@ inline constexpr std::uint32_t kExchangeCtas = 128;
 inline constexpr Bytes kExchangeLine = 128;
 inline constexpr Bytes kExchangePayload = 120;  ///< of a line; then the call's number
 inline constexpr std::uint64_t kExchangeLinesACta = 64;
+
+/// Whether a call is one of those: of one buffer (CollectiveWork::tensors empty), with something in it, and not
+/// captured in a CUDA graph, whose replays would repeat the call's number.
+[[nodiscard]] constexpr bool is_exchanged(CollectiveKind kind, Bytes bytes, std::size_t tensors, bool captured) {
+  return bytes > 0 && bytes <= (kind == CollectiveKind::all_gather ? kExchangeGather : kExchangeScatter) &&
+         tensors == 0 && !captured;
+}
 
 /// Lines of `slice` bytes.
 [[nodiscard]] constexpr std::uint64_t exchange_lines(Bytes slice) {

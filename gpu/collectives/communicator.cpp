@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "gpu/collectives/call_trace.hpp"
 #include "gpu/collectives/driver.hpp"
@@ -215,7 +216,7 @@ Result<void> Communicator::issue_own(const CollectiveWork& work, cudaStream_t st
     FORESHARD_TRY(own_->all_gather(input, output, slice, stream));
     if (own_->exchanges(work.kind, work.bytes))
       say("kernel foreshard_exchange_gather");
-    else if (settings_.trace_paths && report.seen.find("copies") == std::string::npos)
+    else if (settings_.trace_paths && !std::exchange(gather_traced_, true))
       say(text(trace_call([&](cudaStream_t probe) { return own_->all_gather(input, output, slice, probe); })));
     return {};
   }

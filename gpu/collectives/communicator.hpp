@@ -119,6 +119,7 @@ class Communicator {
   std::array<std::unique_ptr<NcclGroup>, kEnumSize<Transport>> groups_;
   std::unique_ptr<SymmMemCollectives> own_;
   std::unique_ptr<ReplayableCollectives> replayable_;  ///< of own_'s calls that are captured
+  bool gather_traced_ = false;                         ///< own_'s all-gather by copies, for its PathReport
   std::atomic<bool> given_up_{false};
   std::vector<Segment> segments_;  ///< by base
   PoolCounters counters_;

@@ -4,10 +4,12 @@
 // Who: symm_mem_collectives.cpp, for what a copy engine's start and two barriers would dominate. A line is 128 bytes:
 // 120 of data and, last, the number of the call. Eight threads of a warp store one at once, and over NVLink it becomes
 // visible at once: the protocol LL128 of NCCL 2.28.9 (src/device/prims_ll128.h), which NCCL uses between GPUs of
-// compute capability 7.0 and above that NVLink joins (src/graph/tuning.cc).
+// compute capability 7.0 and above that NVLink joins (src/graph/tuning.cc). Over PCIe that
+// does not hold: symm_mem_collectives.cpp asks CUDA how they are joined.
 //
 // An inbox has two halves, which calls take in turn. A rank that issues call k has what all ranks sent in call k − 1,
-// so they are through with call k − 2, whose half it writes: nobody says that an inbox may be overwritten. Results are
+// so they are through with call k − 2, whose half it writes: nobody says that an inbox may be overwritten. Hence each
+// call sends every peer a line at least: slices are not empty. Results are
 // those of the other ways, bit for bit: sums in float32 in the order of the ranks.
 #pragma once
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -34,6 +36,20 @@ TransferOp own_signal(TransferOp::Kind kind, std::uint32_t rank, std::uint32_t s
   op.slot = slot;
   op.value = value;
   return op;
+}
+
+/// Whether `device` reaches the GPU of this PCI bus id over NVLink, by what CUDA says of atomics; not if this process
+/// cannot see that GPU.
+bool atomics_reach(int device, const std::string& bus_id) {
+  int peer = 0;
+  int native = 0;
+  if (cudaDeviceGetByPCIBusId(&peer, bus_id.c_str()) == cudaSuccess) {
+    if (peer == device) return true;
+    if (cudaDeviceGetP2PAttribute(&native, cudaDevP2PAttrNativeAtomicSupported, device, peer) == cudaSuccess)
+      return native != 0;
+  }
+  (void)cudaGetLastError();  // an invisible GPU is no failure
+  return false;
 }
 
 }  // namespace
@@ -70,6 +86,7 @@ Result<void> SymmMemCollectives::set_up() {
   fixed_bytes_ = kControlBytes;
   FORESHARD_TRY(check(cudaMemset(control_, 0, kControlBytes), "cudaMemset"));
   FORESHARD_TRY(make_inboxes());
+  FORESHARD_TRY(find_links());
   FORESHARD_TRY(check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"));
   FORESHARD_TRY(heap_.bootstrap().barrier("own collectives"));
 
@@ -116,7 +133,7 @@ Bytes SymmMemCollectives::half_inbox(CollectiveKind kind) const {
 }
 
 bool SymmMemCollectives::exchanges(CollectiveKind kind, Bytes bytes) const {
-  return ranks() > 1 &&
+  return joined_ && ranks() > 1 && bytes > 0 &&
          bytes <= (kind == CollectiveKind::all_gather ? tuning_.exchange_gather : tuning_.exchange_scatter);
 }
 
@@ -128,6 +145,24 @@ Result<void> SymmMemCollectives::make_inboxes() {
   fixed_bytes_ += bytes;
   inboxes_ = copies_of(*inboxes);
   return check(cudaMemset(*inboxes, 0, bytes), "cudaMemset");
+}
+
+Result<void> SymmMemCollectives::find_links() {
+  if (tuning_.exchange_gather == 0 && tuning_.exchange_scatter == 0) return {};
+  int device = 0;
+  FORESHARD_TRY(check(cudaGetDevice(&device), "cudaGetDevice"));
+  std::array<char, 32> name{};
+  FORESHARD_TRY(check(cudaDeviceGetPCIBusId(name.data(), name.size(), device), "cudaDeviceGetPCIBusId"));
+  const auto devices = heap_.bootstrap().all_gather("GPUs of own collectives", name.data());
+  FORESHARD_TRY(devices);
+  const std::uint32_t first = heap_.bootstrap().rank() - heap_.bootstrap().local_rank();
+  bool joined = true;
+  for (const std::uint32_t member : members_) joined = joined && atomics_reach(device, (*devices)[first + member]);
+  const auto all = heap_.bootstrap().all_gather("links of own collectives", joined ? "1" : "0");
+  FORESHARD_TRY(all);
+  joined_ = std::all_of(members_.begin(), members_.end(),
+                        [&](std::uint32_t member) { return (*all)[first + member] == "1"; });
+  return {};
 }
 
 ExchangeItem SymmMemCollectives::exchange_of(const void* input, void* output, Bytes slice, CollectiveKind kind) {

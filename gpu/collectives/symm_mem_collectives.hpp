@@ -5,7 +5,8 @@
 // on all ranks. Thread safety: one thread at a time, except abandon(). Protocol and measurements:
 // docs/gpu_collectives.md.
 //
-// Small ones of both kinds are one kernel that needs no barrier (exchange_kernel.hpp).
+// Small ones of both kinds are one kernel that needs no barrier (exchange_kernel.hpp), where NVLink joins the group.
+// The calls of a kind run one after the other on the device; the caller sees to that (communicator.hpp does).
 //
 // All-gather: the output lies in symmetric memory, the input anywhere on the device. Each rank says that its output may
 // be overwritten, pushes its slice to the others as they say so, says that it is through, and waits for the same word
@@ -91,7 +92,7 @@ class SymmMemCollectives {
   /// Ends every wait on this rank, on streams and in kernels, because a peer is lost. Results are undefined from then
   /// on. May be called from any thread.
   void abandon();
-  /// Device memory held: flags, and staging once a reduce-scatter was staged.
+  /// Device memory held: flags, inboxes, and staging once a reduce-scatter was staged.
   [[nodiscard]] Bytes fixed_bytes() const { return fixed_bytes_; }
 
  private:
@@ -100,6 +101,9 @@ class SymmMemCollectives {
                      const SymmMemTuning& tuning);
   [[nodiscard]] Result<void> set_up();
   [[nodiscard]] Result<void> make_inboxes();
+  /// Whether all members say that NVLink joins them to all others: what a line of an exchange relies on. Collective, as
+  /// create() is.
+  [[nodiscard]] Result<void> find_links();
   /// Staging, when it is first needed: collective over the host, as the call that needs it is.
   [[nodiscard]] Result<void> make_staging();
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(members_.size()); }
@@ -129,6 +133,7 @@ class SymmMemCollectives {
   SymmMemTuning tuning_;
   void* control_ = nullptr;  ///< flags, then the reduction's counters
   void* staging_ = nullptr;
+  bool joined_ = false;                       ///< find_links()
   std::array<Address, kMaxPeers> inboxes_{};  ///< by rank: two halves of all-gathers, then two of reduce-scatters
   std::uint64_t exchanged_[2] = {};           ///< calls, by kind as in inboxes_
   Bytes fixed_bytes_ = 0;

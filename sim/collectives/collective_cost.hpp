@@ -37,7 +37,8 @@ struct CollectiveRequest {
   /// What the group's messages reach of what they would if no other group had a node, whatever their pattern: at most
   /// 1; 0: what all the groups of its mesh dimension leave it.
   double network_rate = 0;
-  std::uint32_t tensors = 1;  ///< CollectiveWork::tensors: of an all-gather each is copies of its own
+  std::uint32_t tensors = 0;  ///< CollectiveWork::tensors: of an all-gather each is copies of its own; 0: one buffer
+  bool captured = false;      ///< in a CUDA graph
   auto operator<=>(const CollectiveRequest&) const = default;
 };
 

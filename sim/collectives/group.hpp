@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "core/device/exchange.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/machine/longest_op.hpp"
 
@@ -29,8 +30,8 @@ struct Group {
   std::uint32_t rank_stride = 1;  ///< from one member to the next
   std::uint32_t node_ranks = 0;   ///< GPUs of a node that the run uses; 0: all of the machine's
   double network_rate = 0;        ///< CollectiveRequest::network_rate
-  double tensors = 1;             ///< CollectiveRequest::tensors
-  Lowering lowering = Lowering::pytorch;
+  double tensors = 1;             ///< CollectiveRequest::tensors, or the one buffer
+  bool exchanged = false;         ///< by foreshard's own collectives: is_exchanged()
 
   [[nodiscard]] bool one_node() const { return nodes <= 1; }
   [[nodiscard]] bool gathers() const { return kind == CollectiveKind::all_gather; }
@@ -56,8 +57,9 @@ struct Group {
           std::max(request.rank_stride, 1U),
           request.node_ranks,
           request.network_rate,
-          static_cast<double>(request.tensors),
-          request.lowering};
+          std::max(1.0, static_cast<double>(request.tensors)),
+          (request.lowering == Lowering::foreshard || request.transport == Transport::pull_reduce) &&
+              is_exchanged(request.kind, request.bytes, request.tensors, request.captured)};
 }
 
 struct Estimate {

@@ -7,9 +7,7 @@
 
 namespace foreshard::sim {
 
-/// Whether an all-gather or reduce-scatter of foreshard's is one: small, and not of several tensors.
-[[nodiscard]] bool exchanges(const Group& group);
-
+/// Of a group that is `exchanged`.
 [[nodiscard]] Estimate exchange(const MachineProfile& machine, const Group& group);
 
 }  // namespace foreshard::sim

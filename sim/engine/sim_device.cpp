@@ -150,7 +150,8 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
   request.reduction = work.reduction;
   request.upcasts = work.output_dtype && itemsize(*work.output_dtype) > itemsize(work.dtype);
   request.dtype = work.dtype;
-  request.tensors = static_cast<std::uint32_t>(std::max<std::size_t>(1, work.tensors.size()));
+  request.tensors = static_cast<std::uint32_t>(work.tensors.size());
+  request.captured = in_graph_;
   request.lowering = options_.lowering;
   request.node_stride = among.options.node_stride;
   request.all_nodes = among.options.all_nodes;

@@ -173,7 +173,7 @@ void judge_basis(const PredictionSpec& spec, const Workload& workload, const Set
   if (std::max(below, above) > kNoticed) p.interval.rests_on.push_back({host.basis, below, above});
   p.host_may_bind =
       !p.host_bound && host.basis == Basis::modelled_host && bound.slower_ms > spec.step_excess * bound.step_ms;
-  p.host_binds_from = p.host_may_bind ? bound.binds_from : 0;
+  p.host_binds_from = p.host_may_bind ? bound.binds_from : std::nullopt;
   p.difference = difference_width(gpu, from_model(workload) ? spec.difference_model_host : spec.difference_host,
                                   std::max(p.interval.moved_below, p.interval.moved_above));
 }

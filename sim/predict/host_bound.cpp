@@ -52,7 +52,7 @@ Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
     FORESHARD_TRY(slower);
     result.slower_ms = std::max(result.step_ms, *slower);
   }
-  if (settings.expert_parallel > 1) {
+  if (settings.expert_parallel > 1 && !settings.offload) {  // which the host waits for, too
     const auto no_waits = step_ms({.host_scale = host_scale, .waits_free = true});
     FORESHARD_TRY(no_waits);
     result.no_waits_ms = *no_waits;

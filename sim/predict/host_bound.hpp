@@ -18,7 +18,7 @@ struct HostBound {
   bool host_bound = false;
   /// Where it is not, and a host that is slower by the range makes the step longer by /prediction/step_excess: so many
   /// times as long its work takes where it begins to, waits for the device included, to 1 %; else 0.
-  double binds_from = 0;
+  std::optional<double> binds_from;
   /// Of experts over ranks: with a host that does not wait for split sizes.
   std::optional<double> no_waits_ms;
 };

@@ -290,6 +290,7 @@ void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, con
   for (const RankGroup& group : ranks.groups) host = std::max(host, group.traits.host);
   bound.host_ms *= host;
   bound.no_waits_ms.reset();
+  bound.binds_from.reset();  // of this job it was not looked for
   bound.host_bound =
       bound.step_ms > spec.step_excess * bound.gpu_step_ms || bound.host_ms > spec.host_share * bound.gpu_step_ms;
 }

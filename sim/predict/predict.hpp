@@ -114,7 +114,7 @@ struct Prediction {
   /// Not host_bound, but nothing was measured of the host, and one at the slow end of what is known would be what
   /// binds.
   bool host_may_bind = false;
-  double host_binds_from = 0;  ///< then: HostBound::binds_from
+  std::optional<double> host_binds_from;  ///< then: HostBound::binds_from
   /// Of experts over ranks: how much longer the step is because the host waits for split sizes, which the GPU works
   /// out; none of ranks that differ.
   std::optional<double> split_size_waits_ms;

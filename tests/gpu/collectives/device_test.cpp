@@ -94,7 +94,9 @@ void check_transport(Bootstrap& bootstrap, Transport transport, const SymmMemTun
     work.dtype = dtype;
     work.reduction = Reduction::sum;
     work.kind = CollectiveKind::all_gather;
-    char* slice = static_cast<char*>(gathered) + bootstrap.rank() * count * itemsize(dtype);
+    // Of the own transport also from a buffer apart.
+    char* slice = exact_order && i % 3 == 0 ? static_cast<char*>(result)
+                                            : static_cast<char*>(gathered) + bootstrap.rank() * count * itemsize(dtype);
     work.input = reinterpret_cast<Address>(slice);
     work.output = reinterpret_cast<Address>(gathered);
     demand(cudaMemsetAsync(gathered, 0xff, work.bytes, r.stream) == cudaSuccess, "cudaMemsetAsync");
@@ -104,10 +106,17 @@ void check_transport(Bootstrap& bootstrap, Transport transport, const SymmMemTun
     work.kind = CollectiveKind::reduce_scatter;
     work.input = reinterpret_cast<Address>(input);
     work.output = reinterpret_cast<Address>(result);
-    demand(cudaMemsetAsync(result, 0xff, count * itemsize(dtype), r.stream) == cudaSuccess, "cudaMemsetAsync");
+    const bool wide = exact_order && i % 4 == 0;  // … and averages in float32
+    const DType sum_type = wide ? DType::float32 : dtype;
+    if (wide) {
+      work.output_dtype = sum_type;
+      work.reduction = Reduction::average;
+    }
+    demand(cudaMemsetAsync(result, 0xff, count * itemsize(sum_type), r.stream) == cudaSuccess, "cudaMemsetAsync");
     fill_pattern(input, dtype, 0, count * ranks, bootstrap.rank(), pattern, r.stream);
     got(r.group->issue(work, r.stream), "reduce_scatter");
-    count_wrong_reduce(result, dtype, dtype, count, ranks, bootstrap.rank(), 1.0F, pattern, r.wrong, r.stream);
+    count_wrong_reduce(result, dtype, sum_type, count, ranks, bootstrap.rank(),
+                       wide ? 1.0F / static_cast<float>(ranks) : 1.0F, pattern, r.wrong, r.stream);
   }
   demand(r.found() == 0, fmt::format("{} {}: {} wrong elements", name(transport), how, r.found()));
   const std::vector<PathReport> paths = r.group->paths();

@@ -162,7 +162,10 @@ TEST_CASE("foreshard's own small collectives are one kernel that needs no barrie
   ++gather.bytes;
   CHECK(ModelledCollectives(machine).price(gather).uses == CollectiveResource::copy_engine);
   gather.bytes = kExchangeGather;
-  gather.tensors = 2;
+  gather.tensors = 1;
+  CHECK(ModelledCollectives(machine).price(gather).uses == CollectiveResource::copy_engine);
+  gather.tensors = 0;
+  gather.captured = true;
   CHECK(ModelledCollectives(machine).price(gather).uses == CollectiveResource::copy_engine);
 }
 
