@@ -37,6 +37,15 @@ const sim::Remedy* best_of_gap(const sim::Remedies& remedies) {
   return best;
 }
 
+/// Of those that are not valid the one that saves most, if that is more than the noise.
+const sim::Remedy* largest_doubted(const sim::Remedies& remedies) {
+  const sim::Remedy* largest = nullptr;
+  for (const sim::Remedy& remedy : remedies.useful)
+    if (!remedy.valid && remedy.saving > noise(remedies) && (largest == nullptr || remedy.saving > largest->saving))
+      largest = &remedy;
+  return largest;
+}
+
 /// " --release stash would bring it to 6.32 GiB (8.92 GiB less, the step 33.52 ms instead of 33.51 ms)."
 std::string remedy_words(const sim::Remedies& all, const sim::Remedy& remedy) {
   std::string text = fmt::format(" {} would bring it to {} ({} less", remedy.setting,
@@ -55,6 +64,12 @@ std::string remedy_sentence(const ExplainReport& report) {
   const sim::Remedies& all = *report.remedies;
   if (const sim::Remedy* best = best_remedy(report)) return remedy_words(all, *best);
   if (all.out_of_memory) return {};
+  if (const sim::Remedy* doubted = largest_doubted(all))
+    return fmt::format(
+        " No valid one of {} simulated changes gives back more of it than a plan is sure of ({:.0f} % of the peak); {} "
+        "gives back {}, and that is not valid.",
+        all.tried, accuracy::kPromises.clocked * 100, doubted->setting,
+        format_bytes(static_cast<Bytes>(doubted->saving)));
   return fmt::format(
       " None of {} simulated changes gives back more of it than a plan is sure of ({:.0f} % of the peak).", all.tried,
       accuracy::kPromises.clocked * 100);

@@ -233,15 +233,6 @@ double known_ratio(const SweepResult& result) {
   return known;
 }
 
-/// That several points are equally fast, as far as is known, and by which rule one of them is named; empty: one is
-/// best.
-std::string tie_words(const SweepResult& result, const SweepPoint& best) {
-  if (result.ties.empty() || !best.has_time) return {};
-  return fmt::format(
-      "any of {} points, as times within ±{:.1f} % cannot be told apart; the one of least memory, then time, is ",
-      result.ties.size() + 1, known_ratio(result) * 100);
-}
-
 /// What the two ± are of.
 void print_widths(std::ostream& out, const SweepResult& result) {
   out << fmt::format(
@@ -259,6 +250,21 @@ std::string measure_words(const SweepResult& result) {
   });
   if (!best.has_time || alike) return {};
   return fmt::format(" by {}", best.tokens_per_s_per_gpu > 0 ? rate_unit(result) : "step time");
+}
+
+/// That several points are equally fast, as far as is known, and by which rule one of them is named; empty: one is
+/// best.
+std::string tie_words(const SweepResult& result, const SweepPoint& best) {
+  if (result.ties.empty() || !best.has_time) return {};
+  std::string of_fastest;  // where points differ in what a step is of, the least step says nothing
+  if (measure_words(result).empty() || best.tokens_per_s_per_gpu <= 0) {
+    double least = best.step_ms;
+    for (const std::size_t tie : result.ties) least = std::min(least, result.points[tie].step_ms);
+    of_fastest = fmt::format(" of the fastest, {},", milliseconds(least));
+  }
+  return fmt::format(
+      "any of {} points, as times within ±{:.1f} %{} cannot be told apart; the one of least memory, then time, is ",
+      result.ties.size() + 1, known_ratio(result) * 100, of_fastest);
 }
 
 /// ", 34.16 ms exposed all-to-all", where points have their experts on several ranks.

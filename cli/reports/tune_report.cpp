@@ -270,7 +270,9 @@ void print_reasons(std::ostream& out, const TuneReport& report) {
                        one.ms ? fmt::format("{:+.2f} ms, {}", *one.ms, format_bytes_difference(one.reserved))
                               : std::string("it does not fit then, or is less sure"));
   if (result.changes_not_tried > 0)
-    out << fmt::format("  {} more not tried: a limit ended the search\n", result.changes_not_tried);
+    out << fmt::format("{}{} {} taken back alone: a limit ended the search\n", result.changes.empty() ? "\n" : "  ",
+                       result.changes_not_tried,
+                       result.changes.empty() ? "changes of the best were not" : "more were not");
   if (!result.changes.empty()) out << '\n';
   if (result.best)
     for (const std::string& why : result.best->point.not_valid) out << "not valid: " << in_line(why) << '\n';

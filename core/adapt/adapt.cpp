@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/adapt/program_kernels.hpp"
+#include "core/settings/settings_names.hpp"
 
 namespace foreshard {
 namespace {
@@ -31,9 +32,11 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
     return refuse("another param_dtype changes the recorded program itself",
                   "record a step with that MixedPrecisionPolicy, or plan from a model");
   if (wanted.kernels != have.kernels)
-    return refuse("a capture's kernels are those that PyTorch ran", "plan from a model with --kernels fused");
+    return refuse("a capture's kernels are those that PyTorch ran",
+                  fmt::format("plan from a model with --kernels {}", name(wanted.kernels)));
   if (wanted.float8 != have.float8)
-    return refuse("float8 changes what the program's kernels compute", "plan from a model with --float8 tensorwise");
+    return refuse("float8 changes what the program's kernels compute",
+                  fmt::format("plan from a model with --float8 {}", name(wanted.float8)));
   if (wanted.shard_ranks() != have.shard_ranks() && !workload.shards_known)
     return refuse(fmt::format("the shard group cannot change from {} to {} ranks: the recorded allocations of the "
                               "parameter shards were not recognised",
