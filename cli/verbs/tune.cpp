@@ -64,6 +64,11 @@ Result<void> set_families(const std::string& text, bool on, sim::MoveFamilies& m
       return fail(ErrorKind::usage, fmt::format("'{}' is nothing that a search changes", word), {},
                   near ? "did you mean '" + *near + "'?" : fmt::format("one of {}", fmt::join(names, ", ")));
     }
+    if (sim::MoveFamilies::usual().has(*family) == on)
+      return fail(ErrorKind::usage,
+                  on ? fmt::format("a search changes '{}' anyway", word)
+                     : fmt::format("a search leaves '{}' as it is anyway", word),
+                  {}, on ? "leave it out, or --keep it" : "leave it out, or --allow it");
     moves.set(*family, on);
     from = comma + 1;
   }
