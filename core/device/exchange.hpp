@@ -24,11 +24,15 @@ inline constexpr Bytes kExchangeLine = 128;
 inline constexpr Bytes kExchangePayload = 120;  ///< of a line; then the call's number
 inline constexpr std::uint64_t kExchangeLinesACta = 64;
 
+/// Whether a buffer of `bytes` is small: something, and at most its kind's limit.
+[[nodiscard]] constexpr bool is_small(CollectiveKind kind, Bytes bytes, Bytes gather = kExchangeGather,
+                                      Bytes scatter = kExchangeScatter) {
+  return bytes > 0 && bytes <= (kind == CollectiveKind::all_gather ? gather : scatter);
+}
 /// Whether a call is one of those: of one buffer (CollectiveWork::tensors empty), with something in it, and not
 /// captured in a CUDA graph, whose replays would repeat the call's number.
 [[nodiscard]] constexpr bool is_exchanged(CollectiveKind kind, Bytes bytes, std::size_t tensors, bool captured) {
-  return bytes > 0 && bytes <= (kind == CollectiveKind::all_gather ? kExchangeGather : kExchangeScatter) &&
-         tensors == 0 && !captured;
+  return is_small(kind, bytes) && tensors == 0 && !captured;
 }
 
 /// Lines of `slice` bytes.

@@ -133,8 +133,7 @@ Bytes SymmMemCollectives::half_inbox(CollectiveKind kind) const {
 }
 
 bool SymmMemCollectives::exchanges(CollectiveKind kind, Bytes bytes) const {
-  return joined_ && ranks() > 1 && bytes > 0 &&
-         bytes <= (kind == CollectiveKind::all_gather ? tuning_.exchange_gather : tuning_.exchange_scatter);
+  return joined_ && ranks() > 1 && is_small(kind, bytes, tuning_.exchange_gather, tuning_.exchange_scatter);
 }
 
 Result<void> SymmMemCollectives::make_inboxes() {
