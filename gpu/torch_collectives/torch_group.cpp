@@ -55,10 +55,7 @@ Result<void> TorchGroup::connect(const std::vector<std::string>& addresses) {
   heap_ = std::move(*heap);
   std::vector<std::uint32_t> members;
   for (std::uint32_t r = 0; r < settings_.ranks; ++r) members.push_back(r);
-  // exchange_kernel.hpp has not run in a training of PyTorch yet: small ones go the way of large ones.
-  SymmMemTuning tuning;
-  tuning.exchange_gather = tuning.exchange_scatter = 0;
-  auto eager = SymmMemCollectives::create(*heap_, members, settings_.rank, tuning);
+  auto eager = SymmMemCollectives::create(*heap_, members, settings_.rank, SymmMemTuning{});
   FORESHARD_TRY(eager);
   eager_ = std::move(*eager);
   void* progress = nullptr;

@@ -26,28 +26,36 @@ struct Arguments {
   std::vector<std::string> variants;
   std::vector<double> sizes;
   bool contention = false;
+  std::vector<double> contention_sizes{512};
   std::string beside;
   std::uint64_t check = 0;
   std::string out;
   int timeout_s = 300;
 };
 
+std::vector<Bytes> bytes_of(const std::vector<double>& mib) {
+  std::vector<Bytes> out;
+  for (const double one : mib) out.push_back(static_cast<Bytes>(one * static_cast<double>(kMiB)));
+  return out;
+}
+
 int run_rank(Bootstrap& bootstrap, const Arguments& a, const std::vector<Variant>& variants,
              const std::optional<Variant>& beside) {
   std::FILE* out = bootstrap.rank() == 0 && !a.out.empty() ? std::fopen(a.out.c_str(), "a") : nullptr;
-  std::vector<Bytes> sizes;
-  Bytes largest = a.contention || beside ? 512 * kMiB : 64 * kMiB;
-  for (const double mib : a.sizes) {
-    sizes.push_back(static_cast<Bytes>(mib * static_cast<double>(kMiB)));
-    largest = std::max(largest, sizes.back());
-  }
+  const std::vector<Bytes> sizes = bytes_of(a.sizes);
+  const std::vector<Bytes> contended = a.contention || beside ? bytes_of(a.contention_sizes) : std::vector<Bytes>{};
+  Bytes largest = 64 * kMiB;
+  for (const auto& list : {sizes, contended})
+    for (const Bytes bytes : list) largest = std::max(largest, bytes);
   std::uint64_t wrong = 0;
   RankBench bench(bootstrap, variants, a.gpus, largest, out);
   for (const Variant& variant : variants) {
     if (a.check != 0) wrong += bench.check(variant, a.check);
     bench.sizes(variant, sizes);
-    if (a.contention) bench.contention(variant);
-    if (beside) bench.contention(variant, beside);
+    for (const Bytes bytes : contended) {
+      if (a.contention) bench.contention(variant, bytes);
+      if (beside) bench.contention(variant, bytes, beside);
+    }
   }
   bench.paths();
   if (out != nullptr) std::fclose(out);
@@ -65,9 +73,11 @@ int main(int argc, char** argv) {
       ->required()
       ->take_all();
   app.add_option("--sizes", a.sizes, "whole buffers in MiB")->delimiter(',');
-  app.add_flag("--contention", a.contention, "beside a GEMM and a memory-bound kernel, 512 MiB");
+  app.add_flag("--contention", a.contention, "beside a GEMM and a memory-bound kernel");
+  app.add_option("--contention-sizes", a.contention_sizes, "whole buffers in MiB beside another; default: 512")
+      ->delimiter(',');
   app.add_option("--beside", a.beside,
-                 "beside this variant of the other kind, 512 MiB of both: -v rs:own --beside ag:own");
+                 "beside this variant of the other kind, of the same size: -v rs:own --beside ag:own");
   app.add_option("--check", a.check, "calls of changing sizes to check bit by bit");
   app.add_option("--out", a.out, "append JSON lines to this file");
   app.add_option("--timeout", a.timeout_s, "seconds after which all ranks are killed");

@@ -16,7 +16,8 @@
 namespace foreshard::gpu {
 namespace {
 
-constexpr Bytes kContentionBytes = 512 * kMiB;
+/// Calls that are timed beside a load: each of these waits for a whole kernel where it finds no SM.
+constexpr int kBesideLoad = 10;
 
 template <class T>
 T need(Result<T> result) {
@@ -52,7 +53,11 @@ RankBench::RankBench(Bootstrap& bootstrap, const std::vector<Variant>& variants,
       any = true;
     }
   if (any) nccl_ = need(Communicator::create(bootstrap, heap_.get(), settings));
-  need_cuda(cudaStreamCreateWithFlags(&comm_stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  int low = 0;
+  int high = 0;
+  need_cuda(cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange");
+  // As FSDP2's.
+  need_cuda(cudaStreamCreateWithPriority(&comm_stream_, cudaStreamNonBlocking, high), "cudaStreamCreate");
   need_cuda(cudaStreamCreateWithFlags(&load_stream_, cudaStreamNonBlocking), "cudaStreamCreate");
 }
 
@@ -183,50 +188,61 @@ void RankBench::sizes(const Variant& variant, const std::vector<Bytes>& sizes) {
   }
 }
 
-void RankBench::contention(const Variant& variant, const std::optional<Variant>& beside) {
+void RankBench::contention(const Variant& variant, Bytes bytes, const std::optional<Variant>& beside) {
   use(variant);
   if (gemm_ == nullptr) gemm_ = std::make_unique<GemmLoad>();
   if (copy_ == nullptr) copy_ = std::make_unique<StreamLoad>();
-  const Issue comm = issue(variant, kContentionBytes);
+  const Issue comm = issue(variant, bytes);
   struct Load {
     const char* name;
     Issue run;
     int iterations;
   };
-  std::vector<Load> loads{Load{"gemm8192", [this](cudaStream_t s) { gemm_->run(s); }, 40},
-                          Load{"copy512MB", [this](cudaStream_t s) { copy_->run(s); }, 150}};
-  if (beside) loads = {Load{beside->text.c_str(), issue(*beside, kContentionBytes), 30}};
-  std::array<cudaEvent_t, 4> events{};
+  std::vector<Load> compute{Load{"gemm8192", [this](cudaStream_t s) { gemm_->run(s); }, 40},
+                            Load{"copy512MB", [this](cudaStream_t s) { copy_->run(s); }, 150}};
+  if (beside) compute = {Load{beside->text.c_str(), issue(*beside, bytes), 30}};
+  std::array<cudaEvent_t, 3> events{};
   for (cudaEvent_t& event : events) need_cuda(cudaEventCreate(&event), "cudaEventCreate");
-  for (const Load& load : loads) {
+  for (const Load& load : compute) {
     const double isolated = of_rank_0(timed(load.run, load.iterations));
-    const double comm_isolated = of_rank_0(timed(comm, 10));
-    // The collective runs for longer than the compute, then the other way round.
-    const auto both = [&](int loads_run, int comms_run) {
+    const double comm_isolated = of_rank_0(timed(comm, kBesideLoad));
+    // The collective runs for longer than the compute, then the other way round; what is timed begins when the other
+    // has begun.
+    const auto both = [&](bool load_first, int loads_run, int comms_run) {
+      cudaStream_t first = load_first ? load_stream_ : comm_stream_;
+      cudaStream_t second = load_first ? comm_stream_ : load_stream_;
+      const Issue& begin = load_first ? load.run : comm;
+      const Issue& then = load_first ? comm : load.run;
+      const int beginning = load_first ? loads_run : comms_run;
+      const int following = load_first ? comms_run : loads_run;
       barrier();
-      need_cuda(cudaEventRecord(events[0], comm_stream_), "cudaEventRecord");
-      for (int i = 0; i < comms_run; ++i) comm(comm_stream_);
-      need_cuda(cudaEventRecord(events[1], comm_stream_), "cudaEventRecord");
-      need_cuda(cudaEventRecord(events[2], load_stream_), "cudaEventRecord");
-      for (int i = 0; i < loads_run; ++i) load.run(load_stream_);
-      need_cuda(cudaEventRecord(events[3], load_stream_), "cudaEventRecord");
+      begin(first);
+      need_cuda(cudaEventRecord(events[2], first), "cudaEventRecord");
+      need_cuda(cudaStreamWaitEvent(second, events[2], 0), "cudaStreamWaitEvent");
+      begin(first);
+      need_cuda(cudaEventRecord(events[0], second), "cudaEventRecord");
+      for (int i = 0; i < following; ++i) then(second);
+      need_cuda(cudaEventRecord(events[1], second), "cudaEventRecord");
+      // Last: thousands of short calls fill their stream's queue, where the host waits.
+      for (int i = 0; i < beginning; ++i) begin(first);
       need_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-      float comm_ms = 0;
-      float load_ms = 0;
-      need_cuda(cudaEventElapsedTime(&comm_ms, events[0], events[1]), "cudaEventElapsedTime");
-      need_cuda(cudaEventElapsedTime(&load_ms, events[2], events[3]), "cudaEventElapsedTime");
-      return std::pair{static_cast<double>(comm_ms) * 1e3 / comms_run, static_cast<double>(load_ms) * 1e3 / loads_run};
+      float ms = 0;
+      need_cuda(cudaEventElapsedTime(&ms, events[0], events[1]), "cudaEventElapsedTime");
+      return static_cast<double>(ms) * 1e3 / following;
+    };
+    const auto typical = [&](bool load_first, int loads_run, int comms_run) {
+      (void)both(load_first, loads_run, comms_run);
+      return median({both(load_first, loads_run, comms_run), both(load_first, loads_run, comms_run),
+                     both(load_first, loads_run, comms_run)});
     };
     const int comms = std::max(4, static_cast<int>(isolated * load.iterations / comm_isolated * 2.5));
-    (void)both(load.iterations, comms);
-    const double load_under = median({both(load.iterations, comms).second, both(load.iterations, comms).second,
-                                      both(load.iterations, comms).second});
-    const int many = std::max(4, static_cast<int>(comm_isolated * 10 / isolated * 2.5));
-    const double comm_under = median({both(many, 10).first, both(many, 10).first, both(many, 10).first});
-    emit(fmt::format(R"({{"variant":"{}","world":{},"op":"contention","compute":"{}","comm":"{}",)"
+    const double load_under = typical(false, load.iterations, comms);
+    const int loads = std::max(3 * kBesideLoad, static_cast<int>(comm_isolated * kBesideLoad / isolated * 2.5));
+    const double comm_under = typical(true, loads, kBesideLoad);
+    emit(fmt::format(R"({{"variant":"{}","world":{},"op":"contention","total_bytes":{},"compute":"{}","comm":"{}",)"
                      R"("compute_isolated_us":{:.1f},"compute_under_comm_us":{:.1f},"comm_isolated_us":{:.1f},)"
                      R"("comm_under_compute_us":{:.1f},"slowdown_compute":{:.4f},"slowdown_comm":{:.4f}}})",
-                     variant.text, bootstrap_.ranks(), load.name, name(variant.kind), isolated, load_under,
+                     variant.text, bootstrap_.ranks(), bytes, load.name, name(variant.kind), isolated, load_under,
                      comm_isolated, comm_under, load_under / isolated, comm_under / comm_isolated));
   }
   for (cudaEvent_t event : events) (void)cudaEventDestroy(event);

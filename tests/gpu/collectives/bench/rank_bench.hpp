@@ -28,9 +28,9 @@ class RankBench {
 
   /// Times the variant at each size, alone.
   void sizes(const Variant& variant, const std::vector<Bytes>& sizes);
-  /// Times the variant at 512 MiB beside each load, and the load beside it: compute, or another kind's `beside`, an
-  /// own one with the variant's tuning.
-  void contention(const Variant& variant, const std::optional<Variant>& beside = std::nullopt);
+  /// Times the variant at `bytes` beside each load, and the load beside it: compute, or another kind's `beside` of the
+  /// same size, an own one with the variant's tuning. The collective is called while the load's second kernel runs.
+  void contention(const Variant& variant, Bytes bytes, const std::optional<Variant>& beside = std::nullopt);
   /// `repeats` calls of changing sizes and dtypes on random data, checked bit by bit; returns the wrong elements.
   std::uint64_t check(const Variant& variant, std::uint64_t repeats);
   /// What ran, from the communicators' accounts.
