@@ -80,6 +80,9 @@ class Communicator {
   /// What ran, by kind and the transport asked for; in the order of the enums.
   [[nodiscard]] std::vector<PathReport> paths() const;
   [[nodiscard]] const PoolCounters& counters() const { return counters_; }
+  /// SymmMemCollectives'; none without it.
+  [[nodiscard]] std::uint32_t resident_items() const { return own_ == nullptr ? 0 : own_->resident_items(); }
+  [[nodiscard]] ItemTime item_time(std::uint32_t number) const { return own_->item_time(number); }
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(settings_.members.size()); }
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
   /// Device memory of the own transport outside any pool: flags and staging.

@@ -194,6 +194,7 @@ __device__ void finish_item(const ReduceItem& item, const ReduceLinks& links) {
     for (std::uint32_t p = 0; p < item.ranks; ++p)
       if (p != item.rank && !wait_until(links, [&] { return reached(load_system(item.consumed[p]), value); })) return;
   }
+  if (links.times != nullptr) links.times[item.number % kItemTimes].end = nanoseconds();
   store_system(links.complete, item.number + 1);
   store_system(links.complete_host, item.number + 1);
 }
@@ -537,6 +538,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     const ReduceItem& item = shared.item;
     if (item.direct != 0 && blockIdx.x == 0 && threadIdx.x < item.ranks && threadIdx.x != item.rank)
       store_system(item.enter[threadIdx.x], item.first_chunk + 1);
+    if (links.times != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
+      links.times[item.number % kItemTimes] = {nanoseconds(), 0, item.number + 1, first.number + 1};
     const bool done =
         item.aligned == 0 ? add_unaligned<In, Out>(shared, links) : Adder<In, Out, kRanks>(shared, links, turn).run();
     if (!__syncthreads_and(done)) return;

@@ -48,6 +48,15 @@ struct ReduceItem {
 };
 
 inline constexpr std::uint32_t kItemRing = 64;
+/// When the kernel worked on an item, in nanoseconds of the GPU's %globaltimer: the profiler knows the launches alone,
+/// of which one may do several items and stay on after them, and others then none.
+struct ItemTime {
+  std::uint64_t begin = 0;   ///< the caller's stream has come to it; the peers' data may not be there yet
+  std::uint64_t end = 0;     ///< complete
+  std::uint32_t number = 0;  ///< of the item, from 1: 0 is none
+  std::uint32_t launch = 0;  ///< which item's launch did it, from 1
+};
+inline constexpr std::uint32_t kItemTimes = 1024;
 /// What a CTA takes at a time, of all ranks together, where they are 2, 4 or 8; of others less.
 inline constexpr Bytes kReduceTile = 64 * kKiB;
 
@@ -61,6 +70,7 @@ struct ReduceLinks {
   std::uint64_t* decision = nullptr;
   const ReduceItem* ring = nullptr;        ///< pinned host memory, by number % kItemRing
   std::uint32_t* complete_host = nullptr;  ///< pinned host memory: `complete` for the host
+  ItemTime* times = nullptr;               ///< pinned host memory, by number % kItemTimes; null: nobody asks
   const std::uint32_t* abandon = nullptr;  ///< pinned host memory: not 0 ends every wait
   std::uint64_t linger_ns = 0;             ///< how long to wait on the SMs for the next item; 0: not at all
 };

@@ -57,6 +57,7 @@ bool atomics_reach(int device, const std::string& bus_id) {
 /// Pinned host memory that the reduction kernel reads and writes.
 struct SymmMemCollectives::HostShared {
   ReduceItem ring[kItemRing];
+  ItemTime times[kItemTimes];
   alignas(64) std::atomic<std::uint32_t> complete;
   alignas(64) std::atomic<std::uint32_t> abandon;
   alignas(64) unsigned char poison[kFlagBytes];
@@ -107,11 +108,13 @@ Result<void> SymmMemCollectives::set_up() {
   links_.ring = host_->ring;
   links_.complete_host = reinterpret_cast<std::uint32_t*>(&host_->complete);
   links_.abandon = reinterpret_cast<const std::uint32_t*>(&host_->abandon);
+  links_.times = host_->times;
   links_.linger_ns = tuning_.linger_ns;
   immediate_links_ = links_;
   immediate_links_.finished = counters + kMaxSlots + 1;
   immediate_links_.complete = links_.started + 2;
   immediate_links_.complete_host = links_.started + 3;
+  immediate_links_.times = nullptr;
   immediate_links_.linger_ns = 0;
 
   for (auto* runner : {&gather_runner_, &scatter_runner_}) {
@@ -422,6 +425,10 @@ Result<void> SymmMemCollectives::push(const ScatterCall& call, Bytes slice, cuda
   chunks_ += chunks.count;
   rounds_ += count_rounds(chunks, tuning_.scatter);
   return scatter_runner_->run(plan, addresses_, stream);
+}
+
+ItemTime SymmMemCollectives::item_time(std::uint32_t number) const {
+  return host_->times[number % kItemTimes];
 }
 
 void SymmMemCollectives::abandon() {

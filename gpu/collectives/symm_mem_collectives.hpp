@@ -89,6 +89,11 @@ class SymmMemCollectives {
   /// Which way a reduce-scatter of this call goes.
   [[nodiscard]] ScatterPath scatter_path(const ScatterCall& call) const;
 
+  /// Reduce-scatters so far that the resident kernel does, numbered from 0; and when it did one, as far as it has: its
+  /// `number` is another where that is too long ago, or has not begun.
+  [[nodiscard]] std::uint32_t resident_items() const { return items_; }
+  [[nodiscard]] ItemTime item_time(std::uint32_t number) const;
+
   /// Ends every wait on this rank, on streams and in kernels, because a peer is lost. Results are undefined from then
   /// on. May be called from any thread.
   void abandon();

@@ -1,6 +1,7 @@
 #include "gpu/cuda/cuda_device.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "gpu/cuda/device_failure.hpp"
 
@@ -119,9 +120,14 @@ OpId CudaDevice::collective(StreamId stream, CommunicatorId communicator, const 
   Group& group = groups_[communicator.value];
   if (group.last.valid() && group.last_stream != stream) stream_wait_event(stream, group.last);
   const CollectiveWork whole = work.input != 0 && work.output != 0 ? work : staging_.with_addresses(work, group.ranks);
+  const auto items = [&] { return group.run.resident_items ? group.run.resident_items() : 0; };
+  const std::uint32_t before = items();
   const OpId op = add(
-      stream, work.label, [&](cudaStream_t on) { return group.run ? group.run(whole, on) : copy_through(whole, on); },
+      stream, work.label,
+      [&](cudaStream_t on) { return group.run.issue ? group.run.issue(whole, on) : copy_through(whole, on); },
       communicator);
+  if (items() != before && clock_.timing() == Timing::activities)
+    resident_.push_back({op, communicator, before, items()});
   group.last = record_event(stream);
   group.last_stream = stream;
   return op;
@@ -166,11 +172,28 @@ void CudaDevice::end_graph_launch() {
   forget_order();
 }
 
+void CudaDevice::place_resident(std::span<OpTiming> timings) {
+  // From the GPU's clock to CUPTI's: by the last launch that did its own item.
+  std::optional<std::int64_t> offset;
+  for (const ResidentOp& resident : resident_) {
+    OpTiming& timing = timings[resident.op.value];
+    const GroupCollectives& group = groups_[resident.communicator.value].run;
+    const ItemTime first = group.item_time(resident.first);
+    const ItemTime last = group.item_time(resident.end - 1);
+    if (first.number != resident.first + 1 || last.number != resident.end || last.end == 0) continue;
+    if (first.launch == first.number) offset = timing.start.count - static_cast<std::int64_t>(first.begin);
+    if (!offset) continue;
+    timing.start = {static_cast<std::int64_t>(first.begin) + *offset};
+    timing.end = {static_cast<std::int64_t>(last.end) + *offset};
+  }
+  resident_.clear();
+}
+
 void CudaDevice::synchronize() {
   require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   check_health();
   events_.all_complete();
-  clock_.settle();
+  clock_.settle([this](std::span<OpTiming> timings) { place_resident(timings); });
 }
 
 }  // namespace foreshard::gpu

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/device/device.hpp"
+#include "gpu/collectives/reduce_kernel.hpp"
 #include "gpu/cuda/event_pool.hpp"
 #include "gpu/cuda/launched_graph.hpp"
 #include "gpu/cuda/op_clock.hpp"
@@ -27,8 +28,14 @@
 
 namespace foreshard::gpu {
 
-/// Puts one collective of a group on a stream; its addresses are filled in.
-using GroupCollective = std::function<Result<void>(const CollectiveWork& work, cudaStream_t stream)>;
+/// A group's collectives on this rank.
+struct GroupCollectives {
+  /// Puts one on a stream; its addresses are filled in.
+  std::function<Result<void>(const CollectiveWork& work, cudaStream_t stream)> issue = {};
+  /// Reduce-scatters so far that a resident kernel does, and when it did one (reduce_kernel.hpp). Empty: there is none.
+  std::function<std::uint32_t()> resident_items = {};
+  std::function<ItemTime(std::uint32_t number)> item_time = {};
+};
 
 struct CudaDeviceOptions {
   Timing timing = Timing::issue;
@@ -44,7 +51,7 @@ struct CudaDeviceOptions {
   /// Asked after each wait of the host: an error ends the run (a peer died, and its collectives were aborted).
   std::function<Result<void>()> healthy = {};
   /// Makes a group of two ranks or more; a group of one copies. Empty: such groups are an error.
-  std::function<Result<GroupCollective>(const CommunicatorOptions& options)> make_group = {};
+  std::function<Result<GroupCollectives>(const CommunicatorOptions& options)> make_group = {};
 };
 
 class CudaDevice final : public Device {
@@ -85,10 +92,17 @@ class CudaDevice final : public Device {
 
  private:
   struct Group {
-    GroupCollective run;  ///< empty: a group of one rank
+    GroupCollectives run;  ///< empty: a group of one rank
     std::uint32_t ranks = 1;
     StreamId last_stream;  ///< of its last collective …
     EventId last;          ///< … and an event behind it
+  };
+  /// An op whose items a resident kernel does: [first, end).
+  struct ResidentOp {
+    OpId op;
+    CommunicatorId communicator;
+    std::uint32_t first = 0;
+    std::uint32_t end = 0;
   };
 
   CudaDevice(Executor& executor, DeviceMemory& memory, CudaDeviceOptions options);
@@ -97,6 +111,8 @@ class CudaDevice final : public Device {
   OpId add(StreamId stream, LabelId label, const Put& put, std::optional<CommunicatorId> communicator = {});
   template <class Put>
   OpId add_node(StreamId stream, LabelId label, const Put& put, std::optional<CommunicatorId> communicator);
+  /// Gives ops of the resident kernel the times of their items; of CUPTI's they have those of launches.
+  void place_resident(std::span<OpTiming> timings);
   /// What comes now is ordered behind every collective so far by other means.
   void forget_order();
   void check_health();
@@ -109,6 +125,7 @@ class CudaDevice final : public Device {
   Staging staging_;
   std::vector<cudaStream_t> streams_;
   std::vector<Group> groups_;
+  std::vector<ResidentOp> resident_;  ///< since the last synchronize(), Timing::activities
   LaunchedGraph graph_;
 };
 

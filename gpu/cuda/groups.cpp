@@ -42,7 +42,7 @@ Groups::Groups(Bootstrap& bootstrap, std::vector<Transport> transports, bool cap
     heap_caveat_ = heap.error().what;
 }
 
-Result<GroupCollective> Groups::group(const CommunicatorOptions& options) {
+Result<GroupCollectives> Groups::group(const CommunicatorOptions& options) {
   CommunicatorSettings settings;
   settings.name = options.name;
   settings.members = options.members;
@@ -64,7 +64,10 @@ Result<GroupCollective> Groups::group(const CommunicatorOptions& options) {
     if (aborted_) found->second->abort();
   }
   Communicator* communicator = found->second.get();
-  return [communicator](const CollectiveWork& work, cudaStream_t stream) { return communicator->issue(work, stream); };
+  return GroupCollectives{
+      [communicator](const CollectiveWork& work, cudaStream_t stream) { return communicator->issue(work, stream); },
+      [communicator] { return communicator->resident_items(); },
+      [communicator](std::uint32_t number) { return communicator->item_time(number); }};
 }
 
 Transport Groups::symmetric_transport() const {

@@ -34,7 +34,7 @@ class Groups {
 
   /// What CudaDevice makes a group with. Collective over all ranks of the exchange. A group of the same name and
   /// members is made once.
-  [[nodiscard]] Result<GroupCollective> group(const CommunicatorOptions& options);
+  [[nodiscard]] Result<GroupCollectives> group(const CommunicatorOptions& options);
 
   /// Memory of a kind other than `device`, registered with the first group that was made (the one that shards); before
   /// any is made, as it comes. Collective. Errors: out of memory (that kind), and whatever else NCCL or CUDA say.

@@ -155,8 +155,8 @@ std::map<OpId, Nanoseconds> OpClock::marked() {
   return times;
 }
 
-void OpClock::settle() {
-  if (timing_ == Timing::activities) settle_activities();
+void OpClock::settle(const std::function<void(std::span<OpTiming>)>& refine) {
+  if (timing_ == Timing::activities) settle_activities(refine);
   if (timing_ == Timing::events) settle_events();
 }
 
@@ -181,7 +181,7 @@ void OpClock::settle_order(std::size_t from, const std::vector<bool>& seen) {
   settled_ = timings_.size();
 }
 
-void OpClock::settle_activities() {
+void OpClock::settle_activities(const std::function<void(std::span<OpTiming>)>& refine) {
   if (settled_ == timings_.size()) return;
   const auto activities = require(activities_->collect());
   std::vector<bool> seen(timings_.size(), false);
@@ -195,6 +195,7 @@ void OpClock::settle_activities() {
     timing.end = seen[i] ? std::max(timing.end, end) : end;
     seen[i] = true;
   }
+  if (refine) refine(timings_);
   settle_order(settled_, seen);
 }
 

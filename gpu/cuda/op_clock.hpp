@@ -14,6 +14,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,8 +62,9 @@ class OpClock {
   /// When the marked ops ended, by op. Requires a synchronised device.
   [[nodiscard]] std::map<OpId, Nanoseconds> marked();
 
-  /// Brings timings() up to date. Requires a synchronised device.
-  void settle();
+  /// Brings timings() up to date. Requires a synchronised device. `refine` may correct what CUPTI said of ops that came
+  /// since the last time.
+  void settle(const std::function<void(std::span<OpTiming>)>& refine = {});
   [[nodiscard]] std::span<const OpTiming> timings() const { return timings_; }
 
  private:
@@ -83,7 +85,7 @@ class OpClock {
   void before_launch(cudaStream_t handle);
   void after_launch(cudaStream_t handle);
   void mark_end(OpId op, cudaStream_t handle);
-  void settle_activities();
+  void settle_activities(const std::function<void(std::span<OpTiming>)>& refine);
   void settle_events();
   /// Ops from `from` on that did nothing, and the order of issue, start and end of all others.
   void settle_order(std::size_t from, const std::vector<bool>& seen);

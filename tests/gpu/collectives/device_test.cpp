@@ -276,6 +276,35 @@ TEST_CASE("own reduce-scatters by every way") {
   CHECK(run_ranks(ranks, kTimeout, body) == 0);
 }
 
+TEST_CASE("a resident kernel says when it did each reduce-scatter") {
+  const std::uint32_t ranks = ranks_here();
+  if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
+  const auto body = [](Bootstrap& e) {
+    SymmMemTuning tuning;
+    tuning.exchange_scatter = tuning.brief_up_to = 0;
+    Rank r(e, {Transport::low_contention}, tuning);
+    CollectiveWork work{CollectiveKind::reduce_scatter, Transport::low_contention, kBuffer, {}};
+    work.dtype = DType::bfloat16;
+    work.input = reinterpret_cast<Address>(got(r.group->acquire(Transport::low_contention, kBuffer), "acquire"));
+    work.output = reinterpret_cast<Address>(got(r.group->acquire(Transport::low_contention, kBuffer), "acquire"));
+    constexpr std::uint32_t kCalls = 20;
+    for (std::uint32_t i = 0; i < kCalls; ++i) got(r.group->issue(work, r.stream), "reduce_scatter");
+    got(check(cudaStreamSynchronize(r.stream), "cudaStreamSynchronize"), "stream");
+    demand(r.group->resident_items() == kCalls, "as many items as calls");
+    bool lingered = false;
+    for (std::uint32_t i = 0; i < kCalls; ++i) {
+      const ItemTime time = r.group->item_time(i);
+      demand(time.number == i + 1 && time.launch >= 1 && time.launch <= time.number, "of this item");
+      demand(time.begin < time.end, "it takes time");
+      demand(i == 0 || time.begin >= r.group->item_time(i - 1).end, "one behind another");
+      lingered = lingered || time.launch < time.number;
+    }
+    demand(lingered, "calls at once behind another are one launch's");
+    return 0;
+  };
+  CHECK(run_ranks(ranks, kTimeout, body) == 0);
+}
+
 TEST_CASE("what is small is exchanged in lines, by any number of CTAs") {
   const std::uint32_t ranks = ranks_here();
   if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());

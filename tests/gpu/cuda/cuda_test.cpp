@@ -176,8 +176,9 @@ TEST_CASE("a launch that is not the captured one, and an op that cannot be captu
   CHECK(other.error().what.find("has 3 ops, its capture has 2") != std::string::npos);
   CudaDeviceOptions options;
   options.name_of = [](LabelId) { return std::string("synchronises"); };
-  options.make_group = [](const CommunicatorOptions&) -> Result<GroupCollective> {
-    return [](const CollectiveWork&, cudaStream_t stream) { return check(cudaStreamSynchronize(stream), "wait"); };
+  options.make_group = [](const CommunicatorOptions&) -> Result<GroupCollectives> {
+    return GroupCollectives{
+        [](const CollectiveWork&, cudaStream_t stream) { return check(cudaStreamSynchronize(stream), "wait"); }};
   };
   const auto fails = require(CudaDevice::create(*rig.executor, *rig.memory, options));
   const CommunicatorId two = fails->create_communicator({"two", 2, 2});
