@@ -185,6 +185,7 @@ Json time_json(const TimeReport& report) {
   json["parts"] = parts_json(report.run, e);
   json["critical_path"] = path_json(report);
   json["links"] = report.links ? links_json(*report.links, diagnosed_time(report), false) : Json(nullptr);
+  json["roofline"] = report.roofline ? roofline_json(*report.roofline) : Json(nullptr);
   json["without_profiler"] = clean_json(report);
   add_remedies_json(report, json);
   json["fingerprint"] = text_or_null(report.fingerprint);

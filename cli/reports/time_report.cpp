@@ -194,11 +194,9 @@ void print_time(std::ostream& out, const TimeReport& report, bool detail) {
     print_causes(out, report.run, report.time, report.clean ? "profiled step" : "step", detail);
     print_reported(out, report);
   }
-  if (report.links)
-    print_links(out, *report.links, diagnosed_time(report),
-                planned        ? "planned step"
-                : report.clean ? "profiled step"
-                               : "step");
+  const std::string_view step = planned ? "planned step" : report.clean ? "profiled step" : "step";
+  if (report.links) print_links(out, *report.links, diagnosed_time(report), step);
+  if (report.roofline) print_roofline(out, *report.roofline, diagnosed_time(report), step);
   if (detail) {
     print_phases(out, report.run, report.time);
     print_longest(out, report.run, report.time);

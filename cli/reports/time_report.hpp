@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/reports/link_report.hpp"
+#include "cli/reports/roofline_report.hpp"
 #include "cli/terminal/output.hpp"
 #include "core/compare/run_totals.hpp"
 #include "core/explain_time/critical_path.hpp"
@@ -42,15 +43,16 @@ struct TimeReport {
   std::vector<PathRow> critical_path;
   std::optional<StepTime> reported;      ///< what `plan` and `compare` call the step; none: another step was asked for
   std::optional<Stragglers> stragglers;  ///< none: one rank was recorded
-  std::optional<sim::TimeRemedies> remedies;  ///< none: not asked for, or nothing to simulate from
-  std::string no_remedies = {};               ///< why there are none; empty where there are
-  std::string machine = {};                   ///< name of the profile that they were simulated on
-  std::string machine_note = {};              ///< why that is not the run's; empty where it is, or was asked for
-  std::string fingerprint = {};               ///< of the run; empty: a store without
-  std::optional<CleanStep> clean = {};        ///< none: no profiler slowed the step
-  std::optional<RemedySource> source = {};    ///< none: RUN is no store, which plan could take
-  std::optional<RankPath> rank_path = {};     ///< of the step; none: one rank was recorded
-  std::optional<RunLinks> links = {};         ///< none: not asked for
+  std::optional<sim::TimeRemedies> remedies;   ///< none: not asked for, or nothing to simulate from
+  std::string no_remedies = {};                ///< why there are none; empty where there are
+  std::string machine = {};                    ///< name of the profile that they were simulated on
+  std::string machine_note = {};               ///< why that is not the run's; empty where it is, or was asked for
+  std::string fingerprint = {};                ///< of the run; empty: a store without
+  std::optional<CleanStep> clean = {};         ///< none: no profiler slowed the step
+  std::optional<RemedySource> source = {};     ///< none: RUN is no store, which plan could take
+  std::optional<RankPath> rank_path = {};      ///< of the step; none: one rank was recorded
+  std::optional<RunLinks> links = {};          ///< none: not asked for
+  std::optional<sim::Roofline> roofline = {};  ///< none: the run's kernels have no shapes
 };
 
 /// The key "parts" of time_json() alone: a page has it of every step.

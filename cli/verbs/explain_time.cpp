@@ -10,8 +10,10 @@
 #include "cli/reports/job_end.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_report.hpp"
+#include "cli/verbs/explain_remedies.hpp"
 #include "cli/verbs/run_links.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "sim/roofline/roofline.hpp"
 #include "viz/svg/time_path.hpp"
 
 namespace foreshard::cli {
@@ -22,6 +24,16 @@ Error no_time(Error error, const Run& run) {
   if (const std::vector<std::string> end = stored_end(run); !end.empty())
     error.what = fmt::format("the job {}: its time cannot be explained", end.front());
   return error;
+}
+
+/// With the links' profile: where there is none, links_of() has said so.
+Result<void> add_roofline(const ExplainedTime& wanted, TimeReport& report) {
+  if (!report.links || wanted.of_run == nullptr) return {};
+  const Run& run = diagnosed_run(report);
+  const auto machine = machine_of_run(wanted.remedies.machine, run);
+  FORESHARD_TRY(machine);
+  report.roofline = sim::roofline(run, *wanted.of_run, report.links->loads, diagnosed_time(report), *machine);
+  return {};
 }
 
 }  // namespace
@@ -40,6 +52,7 @@ Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
   auto links = links_of(diagnosed_run(report), wanted.of_run, wanted.remedies.machine, console);
   FORESHARD_TRY(links);
   report.links = std::move(*links);
+  FORESHARD_TRY(add_roofline(wanted, report));
   if (wanted.workload) FORESHARD_TRY(add_time_remedies(wanted.workload, wanted.remedies, console, report));
   if (!wanted.picture.empty()) {
     FORESHARD_TRY(write_text(

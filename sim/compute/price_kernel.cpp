@@ -36,11 +36,7 @@ namespace {
 /// Where the profile has no section "compute": GEMMs at the rates measured for large ones, attention at a share of
 /// them.
 double by_flop(const MachineProfile& machine, const KernelMath& math) {
-  double rate = itemsize(math.dtype) >= 4 ? machine.rates.gemm_fp32 : machine.rates.gemm_bf16;
-  if (is_float8(math.dtype)) rate *= machine.peaks.matrix(math.dtype) / machine.peaks.matrix_bfloat16;
-  const bool gemm = math.kind == KernelMath::Kind::gemm;
-  return static_cast<double>(machine.rates.kernel_overhead.count) * 1e-9 +
-         flops(math) / (gemm ? rate : machine.rates.attention_share * rate);
+  return static_cast<double>(machine.rates.kernel_overhead.count) * 1e-9 + flops(math) / large_rate(machine, math);
 }
 
 KernelClass class_of(const MachineProfile& machine, const KernelWork& work, const compute::Seconds& price) {
@@ -69,6 +65,12 @@ std::uint64_t whole(double count) {
 }
 
 }  // namespace
+
+double large_rate(const MachineProfile& machine, const KernelMath& math) {
+  double rate = itemsize(math.dtype) >= 4 ? machine.rates.gemm_fp32 : machine.rates.gemm_bf16;
+  if (is_float8(math.dtype)) rate *= machine.peaks.matrix(math.dtype) / machine.peaks.matrix_bfloat16;
+  return math.kind == KernelMath::Kind::gemm ? rate : machine.rates.attention_share * rate;
+}
 
 KernelPrice price_kernel(const MachineProfile& machine, const KernelWork& work, std::string_view label) {
   const compute::Seconds seconds = seconds_of(machine, work, label);

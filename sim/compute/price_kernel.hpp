@@ -33,4 +33,8 @@ struct KernelPrice {
 [[nodiscard]] KernelPrice price_kernel(const MachineProfile& machine, const KernelWork& work,
                                        std::string_view label = {});
 
+/// FLOP a second of large GEMMs of the operands' dtype, or of fused attention: no kernel of the shape's kind is much
+/// faster.
+[[nodiscard]] double large_rate(const MachineProfile& machine, const KernelMath& math);
+
 }  // namespace foreshard::sim
