@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <optional>
 #include <queue>
 #include <string>
@@ -107,30 +106,83 @@ struct PendingEnd {
 };
 using PendingEnds = std::priority_queue<PendingEnd, std::vector<PendingEnd>, std::greater<>>;
 
-/// A hook of a unit with several parameter groups is a range of each, one behind the other: one mark from the first's
-/// start to the last's end.
-class GroupRanges {
- public:
-  explicit GroupRanges(std::span<const Unit> units) : units_(units) {}
-
-  [[nodiscard]] std::size_t count(UnitId unit) const {
-    return std::max<std::size_t>(units_[unit.value].groups.size(), 1);
-  }
-  /// Which of its hook's ranges comes now.
-  std::size_t place_of(UnitId unit, Kind kind) {
-    if (count(unit) == 1) return 0;
-    return seen_[{unit.value, kind}]++ % count(unit);
-  }
-
- private:
-  std::span<const Unit> units_;
-  std::map<std::pair<std::uint32_t, Kind>, std::size_t> seen_;
+/// A range that marks a place, and the unit that it names.
+struct Found {
+  std::size_t range = 0;
+  Kind kind = Kind::zero_grad;
+  UnitId unit;  // invalid: it names none
 };
+
+/// What a range is of its hook's.
+struct Part {
+  bool first = true;
+  bool last = true;
+};
+
+/// A hook of a unit with several parameter groups is a range of each, one behind the other with no other mark between:
+/// one mark from the first's start to the last's end. Where the recording began or ended between them the rest is no
+/// hook: neither first nor last. By `found`.
+std::vector<Part> parts_of(std::span<const Found> found, std::span<const Unit> units) {
+  std::vector<Found> marks;
+  std::vector<std::size_t> at;  // of `found`, by mark
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i].kind < Kind::zero_grad || found[i].kind == Kind::cast_outputs) continue;
+    marks.push_back(found[i]);
+    at.push_back(i);
+  }
+  std::vector<Part> out(found.size());
+  for (std::size_t begin = 0, end = 0; begin < marks.size(); begin = end) {
+    const auto same = [&](const Found& mark) {
+      return mark.unit == marks[begin].unit && mark.kind == marks[begin].kind;
+    };
+    const auto first = marks.begin() + static_cast<std::ptrdiff_t>(begin);
+    end = static_cast<std::size_t>(std::find_if_not(first, marks.end(), same) - marks.begin());
+    const std::size_t groups = marks[begin].unit.valid() ? units[marks[begin].unit.value].groups.size() : 1;
+    if (groups < 2) continue;
+    const std::size_t cut = (end - begin) % groups;
+    const std::size_t whole = begin == 0 ? begin + cut : begin;  // where the first whole hook begins
+    for (std::size_t i = begin; i < end; ++i) {
+      const bool in_hook = i >= whole && i < whole + (end - begin - cut);
+      const std::size_t place = (i - whole) % groups;
+      out[at[i]] = {in_hook && place == 0, in_hook && place + 1 == groups};
+    }
+  }
+  return out;
+}
+
+/// Of the ranges that mark a place, in their order. `before` by range: what starts before it.
+Result<std::vector<Found>> find_marks(std::span<const Range> ranges, std::span<const RangeMeaning> meanings,
+                                      std::span<const Counts> before, std::span<const Unit> units) {
+  const UnitNames names(units);
+  std::vector<Found> out;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const Range& range = ranges[i];
+    std::optional<Kind> kind = kind_of_fsdp_range(meanings[i].kind);
+    if (meanings[i].kind == RangeKind::user) {
+      const auto after = std::partition_point(ranges.begin() + static_cast<std::ptrdiff_t>(i), ranges.end(),
+                                              [&](const Range& other) { return other.start < range.end; });
+      kind = kind_of_user_range(before[static_cast<std::size_t>(after - ranges.begin())] - before[i]);
+    }
+    if (!kind) continue;
+    Found found{i, *kind, {}};
+    if (has_unit(meanings[i].kind)) {
+      const auto unit = names.find(meanings[i].unit);
+      if (!unit)
+        return fail(ErrorKind::mismatch,
+                    "an annotation names the FSDP unit '" + std::string(meanings[i].unit) +
+                        "', which is not among the " + std::to_string(units.size()) + " units given",
+                    "annotation '" + std::string(range.name) + "'",
+                    "give the about file that was written by the same program as this recording");
+      found.unit = *unit;
+    }
+    out.push_back(found);
+  }
+  return out;
+}
 
 }  // namespace
 
 Result<HookMarks> hook_marks(std::span<const Range> ranges, std::span<const Unit> units) {
-  const UnitNames names(units);
   HookMarks out;
   std::vector<RangeMeaning> meanings;
   std::vector<Counts> before(1);
@@ -146,39 +198,18 @@ Result<HookMarks> hook_marks(std::span<const Range> ranges, std::span<const Unit
   out.root_is_empty = !root_has_ranges && !units.empty() && units.front().parameters.empty();
   out.has_root_pre_forward = before.back().root_forward > 0;
 
-  GroupRanges groups(units);
+  auto found = find_marks(ranges, meanings, before, units);
+  FORESHARD_TRY(found);
+  const std::vector<Part> parts = parts_of(*found, units);
   PendingEnds pending;
   const auto flush = [&](Nanoseconds until) {
     for (; !pending.empty() && pending.top().time <= until; pending.pop()) out.marks.push_back(pending.top().mark);
   };
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const Range& range = ranges[i];
-    std::optional<Kind> kind = kind_of_fsdp_range(meanings[i].kind);
-    if (meanings[i].kind == RangeKind::user) {
-      const auto after = std::partition_point(ranges.begin() + static_cast<std::ptrdiff_t>(i), ranges.end(),
-                                              [&](const Range& other) { return other.start < range.end; });
-      kind = kind_of_user_range(before[static_cast<std::size_t>(after - ranges.begin())] - before[i]);
-    }
-    if (!kind) continue;
-    HookMark mark{*kind, false, range.start, {}};
-    if (has_unit(meanings[i].kind)) {
-      const auto unit = names.find(meanings[i].unit);
-      if (!unit) {
-        return fail(ErrorKind::mismatch,
-                    "an annotation names the FSDP unit '" + std::string(meanings[i].unit) +
-                        "', which is not among the " + std::to_string(units.size()) + " units given",
-                    "annotation '" + std::string(range.name) + "'",
-                    "give the about file that was written by the same program as this recording");
-      }
-      mark.unit = *unit;
-    }
-    flush(range.start);
-    const std::size_t place = has_unit(meanings[i].kind) ? groups.place_of(mark.unit, *kind) : 0;
-    if (place == 0) out.marks.push_back(mark);
-    if (has_unit(meanings[i].kind) && place + 1 < groups.count(mark.unit)) continue;
-    mark.end = true;
-    mark.time = range.end;
-    pending.push({range.end, i, mark});
+  for (std::size_t i = 0; i < found->size(); ++i) {
+    const auto& [at, kind, unit] = (*found)[i];
+    flush(ranges[at].start);
+    if (parts[i].first) out.marks.push_back({kind, false, ranges[at].start, unit});
+    if (parts[i].last) pending.push({ranges[at].end, at, {kind, true, ranges[at].end, unit}});
   }
   flush(Nanoseconds{INT64_MAX});
   return out;

@@ -108,6 +108,56 @@ TEST_CASE("the ranges of a unit's parameter groups are one hook") {
   CHECK(places.find("pre_backward(1)@22 post_backward(1)@26 backward_final@30") != std::string::npos);
 }
 
+TEST_CASE("a recording cut between the ranges of a unit's parameter groups keeps whole hooks") {
+  const std::vector<Unit> units = {{"", {{"norm", {8, 4}}}}, {"layers.0", {{"a", {4}}, {"b", {4}}}, {1, 1}}};
+  const auto backward_of = [](std::int64_t t) {
+    return std::vector<Range>{
+        range("FSDP::pre_backward (layers.0) [pg=2]", t, t + 1),
+        range("FSDP::pre_backward (layers.0) [pg=2]", t + 2, t + 3),
+        range("FSDP::post_backward_accumulate (layers.0) [pg=2]", t + 4, t + 5),
+        range("FSDP::post_backward_accumulate (layers.0) [pg=2]", t + 6, t + 7),
+        range("FSDP::root_post_backward_callback", t + 8, t + 9),
+        range("Optimizer.step#Adam.step", t + 10, t + 11),
+    };
+  };
+  const std::vector<Range> first = backward_of(20);
+  std::vector<Range> step{
+      range("Optimizer.zero_grad#Adam.zero_grad", 41, 42),
+      range("FSDP::root_pre_forward", 43, 44),
+      range("FSDP::pre_forward", 45, 46),
+      range("FSDP::pre_forward (layers.0) [pg=2]", 47, 48),
+      range("FSDP::pre_forward (layers.0) [pg=2]", 49, 50),
+      range("FSDP::post_forward (layers.0) [pg=2]", 51, 52),
+      range("FSDP::post_forward (layers.0) [pg=2]", 53, 54),
+      range("FSDP::post_forward", 55, 56),
+      range("FSDP::pre_backward", 60, 61),
+  };
+  const std::vector<Range> second = backward_of(62);
+  step.insert(step.end(), second.begin(), second.end());
+  const auto whole = find_hooks(step, units);
+  REQUIRE(whole);
+  // Of the step before, its last ranges alone: from each of them on.
+  for (std::size_t from = 0; from < first.size(); ++from) {
+    INFO("from range " << from);
+    std::vector<Range> ranges(first.begin() + static_cast<std::ptrdiff_t>(from), first.end());
+    ranges.insert(ranges.end(), step.begin(), step.end());
+    const auto hooks = find_hooks(ranges, units);
+    REQUIRE(hooks);
+    REQUIRE(hooks->steps.size() == 2);
+    CHECK(hooks->steps[1].complete);
+    CHECK(text(*hooks, 1) == text(*whole, 0));
+  }
+  // Cut at its end, between the two of post-backward: that hook is none.
+  for (const std::size_t left : {4U, 5U}) {
+    std::vector<Range> ranges = step;
+    ranges.resize(step.size() - left);
+    const auto hooks = find_hooks(ranges, units);
+    REQUIRE(hooks);
+    CHECK(!hooks->steps[0].complete);
+    CHECK((text(*hooks, 0).find("post_backward(1)@66") != std::string::npos) == (left < 3));
+  }
+}
+
 TEST_CASE("an empty root's hooks are where FSDP2 acts without a range") {
   const std::vector<Unit> units = {{"", {}}, {"tok", {{"tok", {8, 4}}}}, {"norm, output", {{"norm", {4}}}}};
   std::vector<Range> ranges{
