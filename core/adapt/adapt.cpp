@@ -31,6 +31,11 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
   if (wanted.param_dtype != have.param_dtype)
     return refuse("another param_dtype changes the recorded program itself",
                   "record a step with that MixedPrecisionPolicy, or plan from a model");
+  if (wanted.set_to_none != have.set_to_none)
+    return refuse(have.set_to_none ? "set_to_none false: the recording does not show what zeroing its gradients costs"
+                                   : "set_to_none true: the kernels that zero gradients are a part of the recording",
+                  fmt::format("record a step with optimizer.zero_grad(set_to_none={}), or plan from a model",
+                              wanted.set_to_none ? "True" : "False"));
   if (wanted.kernels != have.kernels)
     return refuse("a capture's kernels are those that PyTorch ran",
                   fmt::format("plan from a model with --kernels {}", name(wanted.kernels)));

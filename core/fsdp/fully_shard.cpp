@@ -1,6 +1,8 @@
 // The hooks of FullyShard (FSDPState and FSDPParamGroup's hook methods, PyTorch 2.11).
 #include "core/fsdp/fully_shard.hpp"
 
+#include <algorithm>
+
 namespace foreshard {
 
 FullyShard::FullyShard(const Settings& settings, const std::vector<UnitPlan>& plans, FsdpBackend& backend)
@@ -26,6 +28,12 @@ FullyShard::Unsharded FullyShard::unsharded(ParamGroupId group, std::size_t inde
 BufferRef FullyShard::sharded_gradients(ParamGroupId group) const {
   return state(group).sharded_gradients;
 }
+bool FullyShard::has_gradients() const {
+  const auto has = [](const GroupState& group) { return group.sharded_gradients.valid(); };
+  return std::any_of(states_.begin(), states_.end(),
+                     [&](const UnitState& unit) { return std::any_of(unit.groups.begin(), unit.groups.end(), has); });
+}
+
 const std::vector<std::size_t>& FullyShard::reduced(ParamGroupId group) const {
   return state(group).reduced;
 }

@@ -52,6 +52,8 @@ class FullyShard {
   [[nodiscard]] BufferRef kept_input(ParamGroupId group) const { return state(group).kept_input; }
   /// The flat block behind every sharded .grad of the group; invalid after zero_grad.
   [[nodiscard]] BufferRef sharded_gradients(ParamGroupId group) const;
+  /// Whether any parameter has a sharded gradient.
+  [[nodiscard]] bool has_gradients() const;
   /// The group's parameters, by index, whose gradients that block holds one behind the other, each padded.
   [[nodiscard]] const std::vector<std::size_t>& reduced(ParamGroupId group) const;
 

@@ -1,6 +1,7 @@
 #include "core/models/fsdp_section_costs.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "core/fsdp/unit_plan.hpp"
@@ -30,6 +31,7 @@ class Writer {
   SectionCost copy_out(UnitId unit, const ParamGroupPlan& plan, Pass pass);
   SectionCost reduce(UnitId unit, const ParamGroupPlan& plan);
   SectionCost optimizer();
+  SectionCost zero_grad();
 
   Workload& workload_;
   const Settings& settings_;
@@ -157,6 +159,30 @@ SectionCost Writer::optimizer() {
   return cost;
 }
 
+/// Optimizer.zero_grad (torch/optim/optimizer.py, 2.11): `p.grad.zero_()` for each parameter, or torch._foreach_zero_
+/// of all gradients of a dtype where the constructor was given foreach=True or fused=True. Adam's own choice of foreach
+/// (foreach=None) is not asked.
+SectionCost Writer::zero_grad() {
+  SectionCost cost{Section::zero_grad, kRootUnit, Pass::forward, {}, {}};
+  const bool foreach = settings_.optimizer == Optimizer::adam_fused;
+  std::map<DType, std::vector<std::uint64_t>> by_dtype;
+  for (const Unit& unit : workload_.units)
+    for (const Parameter& p : unit.parameters) {
+      const std::uint64_t numel = p.requires_grad ? local_shard_numel(p, shard_dimension(settings_)) : 0;
+      if (numel == 0) continue;
+      if (foreach)
+        by_dtype[p.dtype].push_back(numel);
+      else
+        cost.items.push_back(
+            item(SectionRole::other, "aten::zero_", numel * itemsize(p.dtype), host_[HostCall::elementwise]));
+    }
+  for (const auto& [dtype, numels] : by_dtype)
+    for (const MultiTensorLaunch& launch : multi_tensor_launches(numels, 1))
+      cost.items.push_back(item(SectionRole::other, "aten::_foreach_zero_", elements_of(launch) * itemsize(dtype),
+                                host_[HostCall::optimizer_launch]));
+  return cost;
+}
+
 std::vector<SectionCost> Writer::write() {
   std::vector<SectionCost> out;
   for (const UnitPlan& unit : plans_)
@@ -171,6 +197,7 @@ std::vector<SectionCost> Writer::write() {
       for (std::size_t i = first; i < out.size(); ++i) out[i].group = g;
     }
   out.push_back(optimizer());
+  if (!settings_.set_to_none) out.push_back(zero_grad());
   return out;
 }
 

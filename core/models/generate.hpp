@@ -19,7 +19,7 @@ namespace foreshard {
 
 /// The settings (core/settings/settings_table.hpp) that shape a generated program. Programs that differ in none of
 /// these are the same; every other setting is FSDP2's part, which core/step puts back.
-inline constexpr std::array<std::string_view, 22> kShapingSettings{"gpus",
+inline constexpr std::array<std::string_view, 23> kShapingSettings{"gpus",
                                                                    "nodes",
                                                                    "replicate",
                                                                    "tensor_parallel",
@@ -31,6 +31,7 @@ inline constexpr std::array<std::string_view, 22> kShapingSettings{"gpus",
                                                                    "reduce_dtype",
                                                                    "accumulate",
                                                                    "accumulate_with_sync",
+                                                                   "set_to_none",
                                                                    "checkpoint",
                                                                    "checkpoint_share",
                                                                    "kernels",

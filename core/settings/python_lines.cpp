@@ -409,7 +409,10 @@ class Writer {
       line("optimizer.step()");
       line("model.set_post_optim_event(torch.cuda.current_stream().record_event())  # in every step");
     }
-    if (s_.cuda_graph) graph();
+    if (s_.cuda_graph)
+      graph();
+    else if (!s_.set_to_none)
+      line("optimizer.zero_grad(set_to_none=False)  # in every step");
   }
 
   /// PyTorch's documentation, "Whole-network capture"; the error mode lets NCCL's watchdog thread call CUDA meanwhile.
@@ -423,12 +426,14 @@ class Writer {
     line("    for _ in range({}):", graph.warm_up_steps);
     line("        forward_backward(model, batch)");
     line("        optimizer.step()");
-    line("        optimizer.zero_grad()");
+    line("        optimizer.zero_grad({})", s_.set_to_none ? "" : "set_to_none=False");
     line("torch.cuda.current_stream().wait_stream(stream)");
     line("graph = torch.cuda.CUDAGraph()");
     line("with torch.cuda.graph(graph, stream=stream, capture_error_mode=\"thread_local\"):");
     line("    forward_backward(model, batch)");
-    line("# in every step: batch.copy_(next_batch), graph.replay(), optimizer.step(), without zero_grad()");
+    line("# in every step: batch.copy_(next_batch), {}",
+         s_.set_to_none ? "graph.replay(), optimizer.step(), without zero_grad()"
+                        : "optimizer.zero_grad(set_to_none=False), graph.replay(), optimizer.step()");
   }
 
   const Settings& s_;

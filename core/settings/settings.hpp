@@ -81,7 +81,8 @@ struct Reshard {
 };
 
 /// Forward and backward captured once in a CUDA graph (torch.cuda.graph) and replayed in every step behind; what
-/// stands before forward and the optimizer stay outside, gradients are None when the capture begins.
+/// stands before forward and the optimizer stay outside. Gradients are None when the capture begins, or are those
+/// of the steps before it (Settings::set_to_none).
 struct CudaGraph {
   std::uint32_t eager_steps = 0;    ///< on the current stream, before …
   std::uint32_t warm_up_steps = 3;  ///< … those on the stream of the capture (PyTorch's documentation: three)
@@ -150,6 +151,9 @@ struct Settings {
   // The training step.
   std::uint32_t accumulate = 1;
   bool accumulate_with_sync = false;  ///< reduce in every microbatch (set_requires_gradient_sync left True)
+  /// optimizer.zero_grad(set_to_none=…). False: sharded gradients stay allocated from the first step on, are zeroed
+  /// before each forward, and FSDP2 adds what it reduces to them (foreach_reduce, to_accumulate_grad).
+  bool set_to_none = true;
   Checkpoint checkpoint = Checkpoint::none;
   std::uint32_t checkpoint_share = 50;  ///< percent of the blocks that selective_layer checkpoints
   Kernels kernels = Kernels::eager;
@@ -163,6 +167,8 @@ struct Settings {
   std::string alloc_conf;                ///< PYTORCH_ALLOC_CONF
   std::string pytorch{kCheckedPyTorch};  ///< one of kKnownPyTorch
 
+  /// Whether a reduction can find gradients of an earlier one, and is added to them.
+  [[nodiscard]] bool adds_reduced_gradients() const { return !set_to_none || (accumulate > 1 && accumulate_with_sync); }
   [[nodiscard]] std::uint32_t world() const { return gpus * nodes; }
   [[nodiscard]] std::uint32_t shard_ranks() const { return world() / (replicate * tensor_parallel); }
   /// Whether block `index` (from 0) is checkpointed in any way. Selective by layer: as evenly spaced as

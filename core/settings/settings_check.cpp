@@ -182,6 +182,19 @@ Result<void> check_optimizer_overlap(const Settings& settings) {
   return {};
 }
 
+/// What gradients that are kept and zeroed ask for.
+Result<void> check_set_to_none(const Settings& settings) {
+  if (settings.set_to_none) return {};
+  if (settings.offload)
+    return contradiction("set_to_none false with offload is not modelled",
+                         "gradients on the host are added to and zeroed by the CPU there: leave one of the two out");
+  if (settings.optimizer_overlap != OptimizerOverlap::none)
+    return contradiction(
+        fmt::format("set_to_none false with optimizer_overlap {} is not built", name(settings.optimizer_overlap)),
+        "the optimizer's own stream reads gradients that are freed behind it: leave one of the two out");
+  return {};
+}
+
 /// What the fp8 GEMMs of foreshard's own blocks ask for.
 Result<void> check_float8(const Settings& settings) {
   if (settings.float8 == Float8::none) return {};
@@ -231,6 +244,7 @@ Result<void> check(const Settings& settings) {
   if (auto ok = check_copies_left_out(settings); !ok) return ok;
   if (auto ok = check_all_gather_input(settings); !ok) return ok;
   if (auto ok = check_float8(settings); !ok) return ok;
+  if (auto ok = check_set_to_none(settings); !ok) return ok;
   return check_reduce_inputs(settings);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/kernel/kernel_cost.hpp"
 #include "core/step/flat_view.hpp"
 #include "core/step/graph_schedule.hpp"
 
@@ -157,8 +158,10 @@ void ForeshardLowering::issue(const FsdpOp& op, StreamRole stream) {
     collectives_.issue(op, on);
     return;
   }
-  for (const BoundKernel& bound : kernels_.of(op))
+  for (const BoundKernel& bound : kernels_.of(op)) {
+    if (item.role == SectionRole::gradient_add) item.bytes = kernel_cost(*bound.kernel).bytes;  // not the last item's
     context_.emitter.compute(on, priced_as(item), bound, group_of(op).unit);
+  }
 }
 
 std::vector<ShardedGradient> ForeshardLowering::sharded_gradients() const {
@@ -215,6 +218,27 @@ void ForeshardLowering::optimizer_step(std::int32_t) {
   // A parameter without a gradient has no launch, but the host goes by it.
   for (std::size_t i = launches; i < player_.items().size(); ++i)
     context_.emitter.host_work(player_.items()[i].host_before);
+  player_.end();
+}
+
+/// One kernel over each group's flat block, where PyTorch has one a parameter.
+void ForeshardLowering::zero_gradients() {
+  player_.begin(Section::zero_grad, {kRootUnit, 0}, Pass::forward);
+  SectionItem item = player_.spend(SectionRole::other);
+  for (const UnitPlan& unit : context_.plans)
+    for (std::uint32_t g = 0; g < unit.groups.size(); ++g) {
+      const BufferRef block = context_.fsdp.sharded_gradients({unit.id, g});
+      if (!block.valid()) continue;
+      std::uint64_t numel = 0;
+      for (const std::size_t index : context_.fsdp.reduced({unit.id, g}))
+        numel += unit.groups[g].parameters[index].shard / unit.groups[g].cast_output_itemsize;
+      Kernel zero;
+      zero.op = KernelOp::fill;
+      zero.alpha = 0;
+      zero.operands = {flat(numel, unit.groups[g].original)};
+      item.bytes = kernel_cost(zero).bytes;
+      context_.emitter.compute(kComputeStream, priced_as(item), {&zero, {context_.memory.address(block)}}, unit.id);
+    }
   player_.end();
 }
 

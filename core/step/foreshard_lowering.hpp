@@ -32,6 +32,7 @@ class ForeshardLowering final : public StepLowering {
   void issue(const FsdpOp& op, StreamRole stream) override;
   void end_section() override { player_.end(); }
   void optimizer_step(std::int32_t step) override;
+  void zero_gradients() override;
   [[nodiscard]] std::uint64_t sections_missing() const override { return player_.missing(); }
 
  private:

@@ -37,4 +37,9 @@ void PytorchLowering::optimizer_step(std::int32_t step) {
   end_section();
 }
 
+void PytorchLowering::zero_gradients() {
+  player_.begin(Section::zero_grad, {kRootUnit, 0}, Pass::forward);
+  end_section();
+}
+
 }  // namespace foreshard

@@ -87,6 +87,8 @@ std::string_view annotation(Section section, Pass pass) {
       return "FSDP::post_backward_reduce";
     case Section::optimizer:
       return "Optimizer.step";
+    case Section::zero_grad:
+      return "Optimizer.zero_grad";
   }
   return "FSDP";
 }

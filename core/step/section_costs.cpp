@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/shard/layout.hpp"
 #include "core/workload/pytorch_costs.hpp"
 
 namespace foreshard {
@@ -65,7 +66,8 @@ SectionCost SectionCosts::resolve(Section section, ParamGroupId group, Pass pass
   SectionCost cost;
   if (found != nullptr) {
     cost = *found;
-  } else if (!workload_.sections.empty() && section != Section::accumulate && section != Section::reshard) {
+  } else if (!workload_.sections.empty() && section != Section::accumulate && section != Section::reshard &&
+             section != Section::zero_grad) {
     ++misses_;
   }
   cost.section = section;
@@ -75,11 +77,28 @@ SectionCost SectionCosts::resolve(Section section, ParamGroupId group, Pass pass
   const bool on_cpu = section == Section::optimizer && cost.items.empty();
   if (on_cpu && shard_scale_ != 1) cost.host_after = cost.host_after.scaled(shard_scale_);
   for (SectionItem& item : cost.items) {
-    const bool shard_sized = is_shard_sized(item.role) || section == Section::optimizer;
+    const bool shard_sized =
+        is_shard_sized(item.role) || section == Section::optimizer || section == Section::zero_grad;
     if (shard_sized && shard_scale_ != 1) item.work = item.work.scaled(shard_scale_);
   }
   if (!workload_.sections.empty()) add_unrecorded(cost);
   return cost;
+}
+
+/// foreach_reduce: `sharded_param.grad._local_tensor += new_sharded_grad`, a kernel a parameter.
+void SectionCosts::add_reduced_sums(SectionCost& cost) const {
+  if (!wanted_.adds_reduced_gradients() || has_role(cost, SectionRole::gradient_add)) return;
+  constexpr Bytes kAccesses = 3;  // reads both, writes one
+  for (const Parameter& p : workload_.units[cost.unit.value].parameters) {
+    if (!p.requires_grad) continue;
+    const Bytes shard = local_shard_numel(p, shard_dimension(wanted_)) * itemsize(p.dtype);
+    cost.items.push_back({SectionRole::gradient_add,
+                          pytorch_costs::kGradientOpHost.time(),
+                          {},
+                          KernelClass::memory_bound,
+                          kAccesses * shard,
+                          {}});
+  }
 }
 
 /// One kernel a parameter for work that only other settings than the recorded ones do.
@@ -95,6 +114,8 @@ void SectionCosts::add_unrecorded(SectionCost& cost) const {
     if (reshard.kind != Reshard::Kind::group) return;
     role = SectionRole::clone;
     bytes_per_element = pytorch_costs::kCloneBytes.value / reshard.group_size;
+  } else if (cost.section == Section::reduce) {
+    return add_reduced_sums(cost);
   } else if (cost.section != Section::accumulate) {
     return;
   }

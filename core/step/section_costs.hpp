@@ -29,6 +29,7 @@ class SectionCosts {
   [[nodiscard]] const SectionCost* nearest(Section section, ParamGroupId group, Pass pass) const;
   [[nodiscard]] SectionCost resolve(Section section, ParamGroupId group, Pass pass);
   void add_unrecorded(SectionCost& cost) const;
+  void add_reduced_sums(SectionCost& cost) const;
   [[nodiscard]] std::vector<UnitId> alike(UnitId unit) const;
 
   const Workload& workload_;

@@ -33,7 +33,7 @@ struct RolesOf {
   Roles operator()(const CopyReduced&) const { return {}; }
   Roles operator()(const AllReduce&) const { return kAllReduce; }
   Roles operator()(const CastBack&) const { return kCastBack; }
-  Roles operator()(const AddReduced&) const { return {}; }
+  Roles operator()(const AddReduced&) const { return kAddGradients; }
   Roles operator()(const OffloadGradients&) const { return kOffload; }
   Roles operator()(const StepOptimizer&) const { return {}; }
 };

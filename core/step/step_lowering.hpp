@@ -55,6 +55,9 @@ class StepLowering {
   /// optimizer.step(): its allocations, frees and kernels.
   virtual void optimizer_step(std::int32_t step) = 0;
 
+  /// optimizer.zero_grad(set_to_none=False) of gradients that are there.
+  virtual void zero_gradients() = 0;
+
   /// FSDP sections without a captured cost.
   [[nodiscard]] virtual std::uint64_t sections_missing() const = 0;
 };

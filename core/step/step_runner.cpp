@@ -133,7 +133,8 @@ void StepRunner::run_hook(const Op& op) {
   lowering_->on_hook(op.hook);
   switch (op.hook) {
     case Hook::zero_grad:
-      if (keeps_gradients()) break;
+      if (!settings_.set_to_none && fsdp_.has_gradients()) lowering_->zero_gradients();
+      if (!settings_.set_to_none || keeps_gradients()) break;
       fsdp_.zero_grad(op.unit.valid() ? std::vector{op.unit} : parameters_.zero_grad_order());
       break;
     case Hook::microbatch_begin:
@@ -284,7 +285,7 @@ void StepRunner::run_captured() {
 }
 
 /// New inputs are copied into those of the capture, and gradients stay: before the passes nothing is allocated, and
-/// zero_grad() is not called. What earlier steps left behind their passes is freed as ever.
+/// zero_grad() is called only where it keeps them. What earlier steps left behind their passes is freed as ever.
 void StepRunner::run_replay() {
   bool zeroes = false;
   for (op_ = 0; op_ < passes_.begin; ++op_) {
@@ -292,7 +293,8 @@ void StepRunner::run_replay() {
     const bool in_zero_grad = zeroes;  // up to its end, where microbatch_begin is
     if (op.kind == OpKind::hook && op.hook == Hook::zero_grad) zeroes = true;
     if (op.kind == OpKind::hook && op.hook == Hook::microbatch_begin) zeroes = false;
-    if (op.kind != OpKind::alloc && op.kind != OpKind::hook)
+    const bool zeroes_here = op.kind == OpKind::hook && op.hook == Hook::zero_grad && !settings_.set_to_none;
+    if ((op.kind != OpKind::alloc && op.kind != OpKind::hook) || zeroes_here)
       run_op(op);
     else if (!in_zero_grad)
       emitter_.host_work(op.host_before);

@@ -46,7 +46,7 @@ enum class MemoryCategory : std::uint8_t {
 
 /// A place where FSDP2 or the optimizer acts (fsdp2 semantics 13.1).
 enum class Hook : std::uint8_t {
-  zero_grad = 0,  ///< optimizer.zero_grad(set_to_none=True); with a unit: of its parameters alone
+  zero_grad = 0,  ///< optimizer.zero_grad(), as Settings::set_to_none has it; with a unit: of its parameters alone
   microbatch_begin = 1,
   forward_begin = 2,
   pre_forward = 3,
@@ -139,6 +139,7 @@ enum class Section : std::uint8_t {
   reshard = 3,     ///< FSDP::post_backward_reshard (no-sync casts, int-reshard clones)
   reduce = 4,      ///< FSDP::post_backward_reduce: metadata, chunk-cat, reduce-scatter, casts
   optimizer = 5,   ///< the optimizer's step: kernels between optimizer_begin and _end
+  zero_grad = 6,   ///< optimizer.zero_grad(set_to_none=False) of a model; of a recording its kernels are the program's
 };
 
 enum class Pass : std::uint8_t { forward = 0, backward = 1 };

@@ -57,10 +57,10 @@ static_assert(names_end_with(Lowering::foreshard));
 
 template <>
 struct EnumNames<Section> {
-  static constexpr std::array<std::string_view, 6> kNames{"all_gather", "copy_out", "accumulate",
-                                                          "reshard",    "reduce",   "optimizer"};
+  static constexpr std::array<std::string_view, 7> kNames{"all_gather", "copy_out",  "accumulate", "reshard",
+                                                          "reduce",     "optimizer", "zero_grad"};
 };
-static_assert(names_end_with(Section::optimizer));
+static_assert(names_end_with(Section::zero_grad));
 
 template <>
 struct EnumNames<Pass> {

@@ -79,8 +79,16 @@ bool assumes_exchanges(const Workload& workload) {
   return workload.settings.expert_parallel > 1 && from_model(workload);
 }
 
+/// Whether the host's calls that zero gradients are a model's: Tensor.zero_() of a DTensor was measured of no program.
+bool assumes_zeroing(const Workload& workload) {
+  return !workload.settings.set_to_none && from_model(workload);
+}
+
 /// Why the host is assumed.
 std::string host_doubt(const Workload& workload) {
+  if (workload.host_program == workload.lowering && !assumes_exchanges(workload))
+    return "the host is assumed: what zeroing and adding to gradients that are kept (set_to_none false) costs it was "
+           "measured of no program, and counts as that of other ops";
   if (workload.host_program == workload.lowering)
     return "the host is assumed: what the exchanges of experts and their split sizes cost it was measured of no "
            "program, and counts as that of other ops";
@@ -179,7 +187,8 @@ void judge_basis(const PredictionSpec& spec, const Workload& workload, const Set
 }
 
 HostConfidence host_confidence(const Workload& workload) {
-  if (workload.host_program != workload.lowering || assumes_exchanges(workload)) return HostConfidence::assumed;
+  if (workload.host_program != workload.lowering || assumes_exchanges(workload) || assumes_zeroing(workload))
+    return HostConfidence::assumed;
   return from_model(workload) ? HostConfidence::measured : HostConfidence::recorded;
 }
 

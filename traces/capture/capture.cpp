@@ -267,12 +267,16 @@ Result<Capture> take_capture(CaptureInput input, StepNumbers& numbers) {
                 {}, "record with torch.cuda.memory._record_memory_history from before the first step on");
   auto recognition = recognise({events, *hooks, input.settings, input.units, *plans});
   FORESHARD_TRY(recognition);
+  if (!input.settings.set_to_none && recognition->frees_gradients)
+    return fail(ErrorKind::mismatch, "set_to_none is false, and the recording frees gradients between its steps",
+                "set_to_none", "leave it out of the about file: it is read off a recording of two steps or more");
   BuiltPrograms built = build_programs(input, events, ranges, *hooks, *recognition, *plans);
 
   Capture capture;
   Workload& w = capture.workload;
   w.name = input.name;
   w.settings = input.settings;
+  if (recognition->keeps_gradients && !recognition->frees_gradients) w.settings.set_to_none = false;
   w.units = input.units;
   w.measured = input.measured;
   w.sm_count = input.sm_count;

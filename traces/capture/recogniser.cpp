@@ -76,7 +76,7 @@ class Recogniser final : public FsdpBackend {
   void wait_event(StreamRole, EventId) override {}
   void synchronize_event(EventId) override {}
   void begin_section(Section, ParamGroupId, Pass) override {}
-  void issue(const FsdpOp&, StreamRole) override {}
+  void issue(const FsdpOp& op, StreamRole) override;
   void end_section() override {}
 
  private:
@@ -106,12 +106,13 @@ class Recogniser final : public FsdpBackend {
   const RecogniserInput& in_;
   FullyShard fsdp_;
   Recognition result_;
-  std::uint32_t position_ = 0;                         // next request to be matched
-  std::vector<KnownBuffer> buffers_;                   // by BufferRef
-  std::vector<Bytes> gradient_bytes_;                  // by parameter
-  std::vector<bool> requires_grad_;                    // by parameter
-  std::vector<bool> seen_backward_;                    // units whose gradients exist in this microbatch
-  std::map<std::uint32_t, UnitId> sharded_gradients_;  // live flat gradient blocks, by allocation
+  std::map<std::pair<std::uint32_t, std::uint32_t>, int> reduced_;  // how often in this step, by unit and group
+  std::uint32_t position_ = 0;                                      // next request to be matched
+  std::vector<KnownBuffer> buffers_;                                // by BufferRef
+  std::vector<Bytes> gradient_bytes_;                               // by parameter
+  std::vector<bool> requires_grad_;                                 // by parameter
+  std::vector<bool> seen_backward_;                                 // units whose gradients exist in this microbatch
+  std::map<std::uint32_t, UnitId> sharded_gradients_;               // live flat gradient blocks, by allocation
 };
 
 const CaptureEvent& Recogniser::next(const std::string& expected) {
@@ -145,6 +146,14 @@ Allocation Recogniser::allocate(const BufferRequest& request) {
   if (request.buffer == Buffer::reduce_output || request.buffer == Buffer::cast_output)
     sharded_gradients_[position_] = unit;
   return {add(position_++, {}), event.new_segment};
+}
+
+/// A step's first reduction of a group finds no gradients but those of the step before.
+void Recogniser::issue(const FsdpOp& op, StreamRole) {
+  const ParamGroupId group = group_of(op);
+  int& reduced = reduced_[{group.unit.value, group.index}];
+  if (std::holds_alternative<ReduceScatter>(op) || std::holds_alternative<CopyReduced>(op)) ++reduced;
+  if (std::holds_alternative<AddReduced>(op) && reduced == 1) result_.keeps_gradients = true;
 }
 
 void Recogniser::free(BufferRef buffer) {
@@ -195,6 +204,7 @@ FreedGradients Recogniser::run_zero_grad() {
     if (order.empty() || order.back() != it->second) order.push_back(it->second);
   }
   fsdp_.zero_grad(order);
+  result_.frees_gradients |= !order.empty();
   const bool all = sharded_gradients_.empty();
   if (all && !order.empty() && result_.zero_grad_order.empty()) result_.zero_grad_order = order;
   return {std::move(order), all};
@@ -273,6 +283,7 @@ Result<Recognition> Recogniser::run() {
     try {
       while (position_ < in_.events.size() && before(in_.events[position_])) skip();
       result_.hooks.push_back({place, {}, position_});
+      if (place.hook == Hook::microbatch_begin && place.microbatch == 0) reduced_.clear();
       run_hook(place);
     } catch (const Mismatch& mismatch) {
       return tl::unexpected(mismatch_error(mismatch, place));

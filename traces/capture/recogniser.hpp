@@ -54,7 +54,9 @@ struct Recognition {
   std::vector<RecognisedHook> hooks;                  ///< in order
   std::vector<UnitId> zero_grad_order;                ///< of the first zero_grad that frees all; empty when never seen
   std::vector<UnmarkedZeroGrad> unmarked_zero_grads;  ///< in order
-  std::map<StreamRole, std::uint64_t> streams;        ///< handles of those that FSDP2 allocated on
+  bool frees_gradients = false;                       ///< some zero_grad does
+  bool keeps_gradients = false;  ///< a step's first reduction of some group is added to gradients of the step before
+  std::map<StreamRole, std::uint64_t> streams;  ///< handles of those that FSDP2 allocated on
 };
 
 struct RecogniserInput {

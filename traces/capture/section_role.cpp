@@ -128,6 +128,7 @@ std::vector<SectionRole> section_roles(Section section, std::span<const SectionO
     case Section::reduce:
       return reduce_roles(ops);
     case Section::optimizer:
+    case Section::zero_grad:
       return std::vector<SectionRole>(ops.size(), SectionRole::other);
     case Section::accumulate:
     case Section::reshard:

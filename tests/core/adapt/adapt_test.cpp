@@ -255,6 +255,13 @@ TEST_CASE("what one capture cannot tell is refused with what would help") {
   Settings dtype = w.settings;
   dtype.param_dtype = {};
   check_refused(w, dtype);
+  Settings kept = w.settings;
+  kept.set_to_none = false;
+  check_refused(w, kept);
+  Workload zeroing = w;
+  zeroing.settings.set_to_none = false;
+  check_refused(zeroing, w.settings);
+  CHECK(adapt(zeroing, kept));
   Settings mesh = w.settings;
   mesh.replicate = 2;
   CHECK(adapt(w, mesh));

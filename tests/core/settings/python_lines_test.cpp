@@ -175,6 +175,15 @@ TEST_CASE("embedding and head are wrapped before and behind the blocks, by the n
       "for module in [model.norm, model.head]), False))"));
 }
 
+TEST_CASE("gradients that are kept are zeroed in every step, outside of a CUDA graph") {
+  CHECK(!has(code({}), "optimizer.zero_grad(set_to_none=False)  # in every step"));
+  CHECK(has(code({{"set_to_none", "false"}}), "optimizer.zero_grad(set_to_none=False)  # in every step"));
+  const std::string graph = code({{"set_to_none", "false"}, {"cuda_graph", "3"}});
+  CHECK(has(graph, "        optimizer.zero_grad(set_to_none=False)"));
+  CHECK(graph.find("batch.copy_(next_batch), optimizer.zero_grad(set_to_none=False), graph.replay()") !=
+        std::string::npos);
+}
+
 TEST_CASE("a CUDA graph's statements hold what stands in them") {
   const std::string text = code({{"cuda_graph", "4+3"}, {"alloc_conf", "expandable_segments:True"}});
   CHECK(has(text, "with torch.cuda.stream(stream):"));

@@ -50,6 +50,7 @@ Settings everything() {
   s.checkpoint_share = 25;
   s.kernels = Kernels::fused;
   s.float8 = Float8::tensorwise;
+  s.set_to_none = false;
   s.offload = true;
   s.optimizer = Optimizer::adam_fused;
   s.optimizer_overlap = OptimizerOverlap::forward;
@@ -363,6 +364,22 @@ TEST_CASE("an optimizer that overlaps has no other order beside it") {
     other.accumulate_with_sync = true;
     CHECK(check(other).has_value() == (overlap == OptimizerOverlap::forward));
   }
+}
+
+TEST_CASE("gradients that are kept are the GPU's, and no optimizer beside the passes frees them") {
+  Settings s;
+  s.set_to_none = false;
+  CHECK(check(s));
+  s.cuda_graph = CudaGraph{0, 3};
+  CHECK(check(s));
+  s.cuda_graph.reset();
+  s.offload = true;
+  const auto offloaded = check(s);
+  REQUIRE_FALSE(offloaded);
+  CHECK(offloaded.error().what == "set_to_none false with offload is not modelled");
+  s.offload = false;
+  s.optimizer_overlap = OptimizerOverlap::forward;
+  CHECK_FALSE(check(s));
 }
 
 TEST_CASE("odd combinations are warnings") {

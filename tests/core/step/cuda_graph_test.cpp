@@ -146,6 +146,31 @@ TEST_CASE("replays allocate nothing in the passes, and the graph's pool stays wh
   CHECK(steps[kCapture + 1].peaks == steps[kCapture + 2].peaks);
 }
 
+TEST_CASE("gradients that are kept lie in the default pool, and the graph adds to them") {
+  const Workload w = program();
+  Settings settings = with_graph();
+  settings.set_to_none = false;
+  ScriptedDevice device;
+  ScriptedMemory memory(8 * kGiB);
+  Run run;
+  const auto steps = run_steps(w, settings, {.steps = kCapture + 3}, device, memory, run);
+  REQUIRE(steps);
+  std::size_t kept = 0;
+  std::set<std::uint32_t> freed;
+  for (const AllocatorRecord& event : run.allocator)
+    if (event.action == AllocatorAction::free_requested && event.block.valid()) freed.insert(event.block.value);
+  for (std::uint32_t i = 0; i < run.blocks.size(); ++i) {
+    const BlockRecord& block = run.blocks[i];
+    if (block.category != MemoryCategory::sharded_gradients || freed.contains(i)) continue;
+    ++kept;
+    CHECK(block.pool == kDefaultPool);
+    CHECK(block.step == 0);
+  }
+  CHECK(kept > 0);
+  CHECK(steps->graph_pool.active < run_graphed(w).steps.graph_pool.active);
+  CHECK(steps->steps[kCapture + 1].peaks == steps->steps[kCapture + 2].peaks);
+}
+
 TEST_CASE("warm-up and capture allocate on a stream of their own, the replays' optimizer on the current one") {
   const Graphed graphed = run_graphed(program());
   const auto capture = std::find_if(graphed.run.streams.begin(), graphed.run.streams.end(),

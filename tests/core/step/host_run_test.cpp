@@ -539,3 +539,27 @@ TEST_CASE("a captured step and its replays compute what eager steps do, on each 
       CHECK(graphed.parameters == eager.parameters);
     }
 }
+
+TEST_CASE("gradients that are kept and zeroed train as those that are freed, eager and in a graph", "[host]") {
+  for (const ModelConfig& model : {small_mlp(), small_llama()})
+    for (const std::uint32_t microbatches : {1U, 2U})
+      for (const bool graph : {false, true}) {
+        if (graph && microbatches > 1) continue;
+        INFO(model.name << ", " << microbatches << " microbatches, " << (graph ? "graph" : "eager"));
+        Settings settings = four_ranks();
+        settings.accumulate = microbatches;
+        settings.accumulate_with_sync = microbatches > 1;
+        const Trained freed = train(model, settings);
+        settings.set_to_none = false;
+        if (graph) settings.cuda_graph = CudaGraph{0, kBeforeCapture};
+        const Trained kept = train(model, settings);
+        CHECK(kept.losses == freed.losses);
+        CHECK(kept.gradients == freed.gradients);
+        CHECK(kept.parameters == freed.parameters);
+        const auto zeroes = [](const Trained& t) {
+          return std::count_if(t.kernels.begin(), t.kernels.end(),
+                               [](const auto& kernel) { return kernel.first == "aten::zero_"; });
+        };
+        CHECK(zeroes(kept) > zeroes(freed));
+      }
+}

@@ -32,6 +32,29 @@ TEST_CASE("llama-1b on four GPUs launches as recorded: 18 times each of Adam's s
   CHECK(adam == 72 * std::uint64_t{374'620'672});  // 72 bytes an element of this rank's shards
 }
 
+TEST_CASE("gradients that are kept are zeroed one by one, or in launches of many where the optimizer is fused") {
+  Settings settings;
+  settings.gpus = 4;
+  settings.set_to_none = false;
+  const auto zeroing = [](const Settings& of) {
+    const auto w = generate(*preset("llama-1b"), of, {}, 132);
+    REQUIRE(w);
+    std::pair<std::size_t, Bytes> out;
+    for (const SectionCost& section : w->sections) {
+      if (section.section != Section::zero_grad) continue;
+      for (const SectionItem& item : section.items) out = {out.first + 1, out.second + item.bytes};
+    }
+    return out;
+  };
+  constexpr Bytes kShards = 4 * std::uint64_t{374'620'672};
+  CHECK(zeroing(settings) == std::pair<std::size_t, Bytes>{147, kShards});
+  settings.optimizer = Optimizer::adam_fused;
+  CHECK(zeroing(settings).second == kShards);
+  CHECK(zeroing(settings).first < 20);
+  settings.set_to_none = true;
+  CHECK(zeroing(settings).first == 0);
+}
+
 Settings four_gpus() {
   Settings settings;
   settings.gpus = 4;

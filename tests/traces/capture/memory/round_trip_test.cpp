@@ -81,6 +81,28 @@ TEST_CASE("a recording gives its workload back") {
   }
 }
 
+TEST_CASE("a recording of gradients that are kept and zeroed says so, and repeats its requests") {
+  for (Settings settings : {mixed(), four_gpus()}) {
+    for (const std::uint32_t microbatches : {1U, 2U}) {
+      settings.accumulate = microbatches;
+      Settings kept = settings;
+      kept.set_to_none = false;
+      const Workload original = small_workload(kept, 3);
+      const Recorded recorded = record(original, kept);
+      const auto found = capture(recorded.snapshot, settings, original.units);
+      INFO((found ? "" : found.error().text()));
+      REQUIRE(found);
+      CHECK(!found->workload.settings.set_to_none);
+      CHECK(difference(requests_of(record(found->workload, kept).run), requests_of(recorded.run)).empty());
+      const Recorded freed = record(small_workload(settings, 3), settings);
+      const auto other = capture(freed.snapshot, settings, original.units);
+      REQUIRE(other);
+      CHECK(other->workload.settings.set_to_none);
+      CHECK(!capture(freed.snapshot, kept, original.units));  // the about file says otherwise
+    }
+  }
+}
+
 TEST_CASE("a recording of units with several parameter groups gives its workload back") {
   std::vector<Unit> units = foreshard::test::small_units(3);
   for (Unit& unit : units)
