@@ -88,6 +88,11 @@ std::vector<Line> lines_of(const CompareReport& report) {
   peak("peak_allocated_bytes", &MemoryPeaks::allocated);
   peak("peak_active_bytes", &MemoryPeaks::active);
   peak("peak_reserved_bytes", &MemoryPeaks::reserved);
+  if (a.graph_pool != b.graph_pool || a.graph_pool > 0) {
+    lines.push_back(
+        {"memory", "graph_pool_bytes", static_cast<double>(a.graph_pool), static_cast<double>(b.graph_pool), true});
+    if (report.model) lines.back().planned = static_cast<double>(report.model->graph_pool);
+  }
   lines.push_back({"memory", "num_alloc_retries", static_cast<double>(a.num_alloc_retries),
                    static_cast<double>(b.num_alloc_retries), false, true});
   if (report.model) lines.back().planned = static_cast<double>(report.model->num_alloc_retries);

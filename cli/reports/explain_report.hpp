@@ -61,7 +61,10 @@ struct NamedPart {
 /// such a peak is promised to be known to, where none was simulated, and out of memory.
 [[nodiscard]] const sim::Remedy* best_remedy(const ExplainReport& report);
 
-/// Which step it is of: "step 3 of the snapshot", "the whole record".
+/// What a step is to a CUDA graph of the run's passes: "a replay of the CUDA graph"; empty: the run has none.
+[[nodiscard]] std::string graph_step(const Run& run, std::int32_t step);
+
+/// Which step it is of: "step 3 of the snapshot", "the whole record"; with graph_step().
 [[nodiscard]] std::string explained_step(const Run& run, const Explanation& explanation);
 
 }  // namespace foreshard::cli

@@ -15,8 +15,10 @@
 #include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
+#include "core/run/graph_replay.hpp"
 #include "core/run/run_names.hpp"
 #include "core/run/step_title.hpp"
+#include "core/step/graph_schedule.hpp"
 #include "core/straggler/straggler_text.hpp"
 
 namespace foreshard::cli {
@@ -294,9 +296,27 @@ const PeriodParts* larger_step(const Explanation& explanation) {
              : nullptr;
 }
 
+std::string graph_step(const Run& run, std::int32_t step) {
+  if (!run.settings.cuda_graph || graph_pool_bytes(run) == 0) return {};
+  switch (graph_phase(run.settings, false, step)) {
+    case GraphPhase::eager:
+      return "before the CUDA graph's warm-up";
+    case GraphPhase::warm_up:
+      return "of the CUDA graph's warm-up";
+    case GraphPhase::capture:
+      return "the CUDA graph's capture, which begins with what the warm-up left reserved";
+    case GraphPhase::replay:
+      return "a replay of the CUDA graph";
+  }
+  return {};
+}
+
 std::string explained_step(const Run& run, const Explanation& explanation) {
   if (!explanation.step) return "the whole record";
-  return step_title(run, run.info.kind == RunKind::imported ? Recording::snapshot : Recording::run, *explanation.step);
+  const std::string title =
+      step_title(run, run.info.kind == RunKind::imported ? Recording::snapshot : Recording::run, *explanation.step);
+  const std::string of_graph = graph_step(run, *explanation.step);
+  return of_graph.empty() ? title : fmt::format("{} ({})", title, of_graph);
 }
 
 void print_explain(std::ostream& out, const ExplainReport& report) {
@@ -308,9 +328,12 @@ void print_explain(std::ostream& out, const ExplainReport& report) {
   if (const std::string experts = plan_text(report.run, "experts", "sentence"); !experts.empty())
     out << in_line(experts) << ".\n";
   if (const sim::Remedy* best = best_remedy(report)) out << indented(best->pytorch);
-  if (const PeriodParts* larger = larger_step(e))
-    out << fmt::format("Step {0} is larger: it allocates {1}, and {2} are reserved (--step {0}).\n", larger->step,
-                       format_bytes(larger->peaks.allocated), format_bytes(larger->peaks.reserved));
+  if (const PeriodParts* larger = larger_step(e)) {
+    const std::string of_graph = graph_step(report.run, larger->step);
+    out << fmt::format("Step {0}{3} is larger: it allocates {1}, and {2} are reserved (--step {0}).\n", larger->step,
+                       format_bytes(larger->peaks.allocated), format_bytes(larger->peaks.reserved),
+                       of_graph.empty() ? "" : fmt::format(" ({})", of_graph));
+  }
   if (report.stragglers) out << "Ranks: " << in_line(straggler_sentences(*report.stragglers).front()) << ".\n";
   print_failures(out, report);
   const Moment& shown = e.asked ? *e.asked : e.reserved_peak;

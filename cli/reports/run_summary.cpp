@@ -7,6 +7,7 @@
 #include "core/compare/run_totals.hpp"
 #include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_explanation.hpp"
+#include "core/run/graph_replay.hpp"
 #include "core/run/plan_results.hpp"
 #include "core/run/step_title.hpp"
 #include "core/settings/settings_table.hpp"
@@ -85,6 +86,7 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
     summary.peaks = step->peaks;
     summary.num_alloc_retries = step->num_alloc_retries;
   }
+  summary.graph_pool = graph_pool_bytes(run);
   summary.phases_ms = phases_ms(run, wanted);
   add_times(run, wanted, summary);
   summary.steps = steps_title(run, wanted);

@@ -31,7 +31,8 @@ struct RunSummary {
   std::optional<double> other_ms;    ///< with it, compute, exposed communication and host add up to the timeline's step
   std::optional<MemoryPeaks> peaks;  ///< of the last step whose memory was recorded
   std::int64_t num_alloc_retries = 0;
-  std::string fingerprint;                                ///< of the run (fingerprint.hpp); empty: a store without
+  Bytes graph_pool = 0;     ///< graph_pool_bytes(): of reserved memory what every replay of a CUDA graph writes
+  std::string fingerprint;  ///< of the run (fingerprint.hpp); empty: a store without
   std::vector<std::pair<std::string, double>> phases_ms;  ///< host time of that step's phases, in order
   std::string machine;                ///< its profile's name, or a recording's GPU; empty: not known
   std::optional<Bytes> memory_limit;  ///< of a plan, where it is not the machine's memory

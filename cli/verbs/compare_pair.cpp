@@ -8,6 +8,7 @@
 #include "cli/verbs/explain_remedies.hpp"
 #include "core/compare/compare.hpp"
 #include "core/compare/model_difference.hpp"
+#include "core/compare/replayed_phases.hpp"
 #include "core/run/plan_results.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
@@ -98,12 +99,14 @@ void add_model(const RecordedSide& side, const ComparedSteps& steps, std::option
 Result<CompareReport> compare_pair(const Run& a, const std::string& a_path, const Run& b, const std::string& b_path,
                                    const ComparedSteps& steps) {
   CompareReport report;
-  const std::array<const Run*, 2> runs{&a, &b};
+  const auto a_replayed = as_replayed(a, steps.a, b, steps.b);
+  const auto b_replayed = as_replayed(b, steps.b, a, steps.a);
+  const std::array<const Run*, 2> runs{a_replayed ? &*a_replayed : &a, b_replayed ? &*b_replayed : &b};
   const std::array<const std::string*, 2> paths{&a_path, &b_path};
   const std::array<RunSummary*, 2> summaries{&report.a, &report.b};
   for (std::size_t i = 0; i < 2; ++i) {
     *summaries[i] = summarise(*runs[i], *paths[i], i == 0 ? steps.a : steps.b);
-    summaries[i]->fingerprint = fingerprint_of(*runs[i]);
+    summaries[i]->fingerprint = fingerprint_of(i == 0 ? a : b);
   }
   report.different_models = model_difference(a, b);
   report.steps_differ = (!steps.a && steps_differ(a)) || (!steps.b && steps_differ(b));
@@ -113,7 +116,7 @@ Result<CompareReport> compare_pair(const Run& a, const std::string& a_path, cons
     add_model({a, b, a_path, true}, steps, own, request, report);
   if (a.info.kind == RunKind::planned && b.info.kind == RunKind::imported)
     add_model({b, a, b_path, false}, steps, own, request, report);
-  auto comparison = compare_runs(a, b, request);
+  auto comparison = compare_runs(*runs[0], *runs[1], request);
   FORESHARD_TRY(comparison);
   report.comparison = std::move(*comparison);
   take_step_time(report.comparison.a, report.a);

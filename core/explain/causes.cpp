@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/base/units.hpp"
+#include "core/run/graph_replay.hpp"
 #include "core/workload/workload_names.hpp"
 
 namespace foreshard::explain_detail {
@@ -35,12 +36,6 @@ std::string subject(MemoryCategory category) {
     default:
       return fmt::format("Tensors ({}) are", name(category));
   }
-}
-
-/// CUDAGraph's own pools have the first number of their id set, MemPools the second (caching allocator 6.1).
-bool has_graph_pool(const Run& run) {
-  return std::any_of(run.segments.begin(), run.segments.end(),
-                     [](const SnapshotSegment& segment) { return segment.pool_id.first != 0; });
 }
 
 Nanoseconds held_time(Nanoseconds freed, Nanoseconds back) {
@@ -205,7 +200,7 @@ void Finder::fragmentation() {
         "allocate on the stream that computes (unshard async op, or a custom all-gather that allocates there)");
     if (most != nullptr) causes_.back().stream = most->stream;
   }
-  if (parts.private_pool >= much && has_graph_pool(run_))
+  if (parts.private_pool >= much && graph_pool_bytes(run_) > 0)
     add(CauseKind::private_pool_idle, parts.private_pool, 0,
         fmt::format("{} {} are not allocated in private pools, most of them a CUDA graph's: its replays write there, "
                     "though memory_stats() does not count it as allocated",

@@ -125,17 +125,20 @@ void List::prefetch() {
 }
 
 void List::program() {
-  add("gathered parameters go after forward", {}, [](Settings& s) {
+  // The pool of a CUDA graph is as large as the passes' peak.
+  const std::vector<Cure> of_graph = base_.cuda_graph ? std::vector{Cure::private_pool_idle} : std::vector<Cure>{};
+  add("gathered parameters go after forward", of_graph, [](Settings& s) {
     s.reshard_after_forward = {};
     s.reshard_of_unit.clear();
   });
   if (base_.optimizer == Optimizer::adam)
     add("the fused optimizer makes no temporaries", {}, [](Settings& s) { s.optimizer = Optimizer::adam_fused; });
-  if (base_.cuda_graph) add("no graph's private pool beside the others", {}, [](Settings& s) { s.cuda_graph.reset(); });
+  if (base_.cuda_graph)
+    add("no graph's private pool beside the others", of_graph, [](Settings& s) { s.cuda_graph.reset(); });
   if (base_.units_per_group > 1)
-    add("smaller units: less is gathered at once", {}, [](Settings& s) { s.units_per_group = 1; });
+    add("smaller units: less is gathered at once", of_graph, [](Settings& s) { s.units_per_group = 1; });
   if (base_.checkpoint == Checkpoint::none)
-    add("activations are computed again in backward instead of kept", {},
+    add("activations are computed again in backward instead of kept", of_graph,
         [](Settings& s) { s.checkpoint = Checkpoint::blocks; });
 }
 

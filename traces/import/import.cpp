@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "core/allocator/replay.hpp"
+#include "core/run/graph_replay.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/straggler/straggler.hpp"
 #include "core/timeline/check_times.hpp"
@@ -18,6 +19,7 @@
 #include "traces/capture/timing.hpp"
 #include "traces/import/belonging.hpp"
 #include "traces/import/file_digest.hpp"
+#include "traces/import/graph_notes.hpp"
 #include "traces/import/import_memory.hpp"
 #include "traces/import/norm_rows.hpp"
 #include "traces/import/rank_traces.hpp"
@@ -325,8 +327,14 @@ Result<void> Importer::settle() {
     add_stats(
         {{"cuda_graph", ImportStat::Severity::info, 1,
           fmt::format("forward and backward are captured in a CUDA graph after {} eager and {} warm-up steps: plans "
-                      "are made of the steps before",
-                      graph_->steps.eager_steps, graph_->steps.warm_up_steps)}});
+                      "are made of the steps before{}",
+                      graph_->steps.eager_steps, graph_->steps.warm_up_steps,
+                      graph_->captures > 1 ? fmt::format("; {} graphs are captured, into {}", graph_->captures,
+                                                         graph_->pools.size() > 1 ? "pools of their own" : "one pool")
+                                           : "")}});
+  if (graph_)
+    for (const auto& [own, handle] : graph_->pools)
+      if (own == 0) r.results[kGraphPoolHandle] = std::to_string(handle);
   if (!about_) {
     const std::vector<Range> ranges = snapshot_ ? std::vector<Range>() : trace_ranges(r);
     r.units = units_named(snapshot_ ? std::span<const Range>(memory_ranges_) : std::span<const Range>(ranges));
@@ -434,6 +442,7 @@ Result<void> Importer::take_snapshot() {
   if (!hooks) return located(hooks.error(), files_.snapshot);
   memory_hooks_ = std::move(*hooks);
   if (about_) FORESHARD_TRY(check_microbatches(memory_hooks_, *about_, files_.snapshot, files_));
+  if (graph_) add_replays(*graph_, memory_ranges_, memory_hooks_);
   std::vector<Nanoseconds> begins;
   for (const StepRecord& step : step_records(memory_hooks_, Recording::snapshot)) begins.push_back(step.start);
   ReplayOptions options;
@@ -599,7 +608,9 @@ Result<void> Importer::take_workload() {
 void Importer::add_memory_side() {
   if (!snapshot_) return;
   const Labels none;
-  add_memory({snapshot_->snapshot, memory_ranges_, memory_hooks_, replay_, notes_,
+  const auto notes = graph_ ? graph_notes(snapshot_->snapshot, memory_hooks_, *graph_, notes_)
+                            : std::vector<std::optional<AllocationNote>>(notes_.begin(), notes_.end());
+  add_memory({snapshot_->snapshot, memory_ranges_, memory_hooks_, replay_, notes,
               out_.workload ? out_.workload->labels : none},
              run());
 }

@@ -160,8 +160,9 @@ void add_events(const MemoryInput& input, const std::vector<StepRecord>& steps,
       block.stream = record.stream;
       block.pool = pools.of(event.address);
       block.step = step_at(steps, record.time);
-      const AllocationNote note =
-          allocs < input.notes.size() ? input.notes[allocs] : note_of(range, record.stream, units);
+      const AllocationNote note = allocs < input.notes.size() && input.notes[allocs]
+                                      ? *input.notes[allocs]
+                                      : note_of(range, record.stream, units);
       block.category = note.category;
       block.unit = note.unit;
       block.parameter = note.parameter;

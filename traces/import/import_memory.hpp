@@ -3,6 +3,7 @@
 // Who: import. Pure, deterministic.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,11 +16,12 @@ namespace foreshard::traces {
 
 struct MemoryInput {
   const Snapshot& snapshot;
-  std::span<const Range> ranges;          ///< snapshot_ranges() of it
-  const Hooks& hooks;                     ///< find_hooks() of those
-  const ReplayReport& replay;             ///< with the complete steps' begins as step_starts
-  std::span<const AllocationNote> notes;  ///< of the k-th alloc entry; empty: FSDP's ranges tell what they can
-  const Labels& names;                    ///< of the notes
+  std::span<const Range> ranges;  ///< snapshot_ranges() of it
+  const Hooks& hooks;             ///< find_hooks() of those
+  const ReplayReport& replay;     ///< with the complete steps' begins as step_starts
+  /// Of the k-th alloc entry; none, or behind the last: FSDP's ranges tell what they can.
+  std::span<const std::optional<AllocationNote>> notes;
+  const Labels& names;  ///< of the notes
 };
 
 /// Adds streams, allocator records, blocks (true sizes, categories, the innermost range that allocated them as

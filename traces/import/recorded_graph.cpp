@@ -4,10 +4,12 @@
 #include <array>
 #include <map>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/run/graph_replay.hpp"
 #include "traces/capture/range_meaning.hpp"
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
@@ -18,15 +20,11 @@ namespace {
 constexpr std::size_t kFewSteps = 2;
 constexpr std::string_view kLaunch = "cudaGraphLaunch";
 
-bool of_capture(const SnapshotSegment& segment) {
-  return segment.pool_id.first != 0;
-}
-
-/// Address ranges of the captures' pools, by begin.
-std::map<Address, Address> capture_ranges(const Snapshot& snapshot) {
+/// Address ranges of the pools, by begin.
+std::map<Address, Address> ranges_of(const Snapshot& snapshot, const GraphPoolIds& pools) {
   std::map<Address, Address> out;
   for (const SnapshotSegment& segment : snapshot.segments)
-    if (of_capture(segment)) out.emplace(segment.address, segment.address + segment.total_size);
+    if (pools.contains(segment.pool_id)) out.emplace(segment.address, segment.address + segment.total_size);
   return out;
 }
 
@@ -35,13 +33,13 @@ bool inside(const std::map<Address, Address>& ranges, Address address) {
   return after != ranges.begin() && address < std::prev(after)->second;
 }
 
-/// The first event that got memory for a capture's pool. Other segments may have lain at its addresses before: of those
+/// The first event that got memory for one of the pools. Other segments may have lain at its addresses before: of those
 /// that begin where one of the pool begins the last is the pool's; pages of an expandable range are its own.
-std::size_t first_of(const Snapshot& snapshot) {
+std::size_t first_of(const Snapshot& snapshot, const GraphPoolIds& pools) {
   std::map<Address, bool> wanted;  // segments of cudaMalloc: whether found
   std::map<Address, Address> expandable;
   for (const SnapshotSegment& segment : snapshot.segments) {
-    if (!of_capture(segment)) continue;
+    if (!pools.contains(segment.pool_id)) continue;
     if (segment.is_expandable)
       expandable.emplace(segment.address, segment.address + segment.total_size);
     else
@@ -70,6 +68,73 @@ std::uint64_t stream_of(const Snapshot& snapshot, const std::map<Address, Addres
   return most == allocs.end() ? 0 : most->first;
 }
 
+/// From its first forward to the end of its last backward; empty where it has no such places.
+Range passes_of(const Hooks& hooks, const StepPlaces& step) {
+  Range out{{}, step.end, step.begin};
+  for (const HookPlace& place : std::span(hooks.places).subspan(step.first, step.count)) {
+    if (place.hook == Hook::forward_begin) out.start = std::min(out.start, place.time);
+    if (place.hook == Hook::backward_end) out.end = place.time;
+  }
+  return out;
+}
+
+struct PoolUse {
+  std::size_t inside = 0;
+  std::size_t outside = 0;
+};
+
+/// Allocations of a step's passes. `first`: what came before lay in other segments.
+PoolUse use_of(const Snapshot& snapshot, const std::map<Address, Address>& ranges, std::size_t first,
+               const Range& passes) {
+  const std::int64_t origin = snapshot_origin_us(snapshot);
+  PoolUse out;
+  for (std::size_t i = 0; i < snapshot.events.size(); ++i) {
+    const AllocatorEvent& event = snapshot.events[i];
+    const Nanoseconds time = Nanoseconds::from_us(event.time_us - origin);
+    if (event.action != AllocatorAction::alloc || time < passes.start || time >= passes.end) continue;
+    ++(i >= first && inside(ranges, event.address) ? out.inside : out.outside);
+  }
+  return out;
+}
+
+/// Whether a pool of torch.cuda.graph_pool_handle() or a MemPool is one of captures: all that some step's passes
+/// allocate lies in it, on whichever stream, and nothing of the step behind, which replays or warms another graph up.
+/// What use_mem_pool() routes there goes on in the step behind; a pool of FSDP2's buffers has those alone.
+bool captures_into(const Snapshot& snapshot, const Hooks& hooks, const GraphPoolIds& pool) {
+  const auto ranges = ranges_of(snapshot, pool);
+  const std::size_t first = first_of(snapshot, pool);
+  const auto use = [&](const StepPlaces& step) { return use_of(snapshot, ranges, first, passes_of(hooks, step)); };
+  for (std::size_t i = 1; i < hooks.steps.size(); ++i) {
+    const PoolUse here = use(hooks.steps[i]);
+    if (here.inside == 0) continue;
+    return here.outside == 0 && (i + 1 == hooks.steps.size() || use(hooks.steps[i + 1]).inside == 0);
+  }
+  return false;
+}
+
+/// Those that captures made (6.1), or without any the ones that the passes of a step went into.
+GraphPoolIds pools_of(const Snapshot& snapshot, const Hooks& hooks) {
+  GraphPoolIds own;
+  GraphPoolIds others;
+  for (const SnapshotSegment& segment : snapshot.segments) {
+    if (segment.pool_id.first != 0) own.insert(segment.pool_id);
+    if (segment.pool_id.first == 0 && segment.pool_id.second != 0) others.insert(segment.pool_id);
+  }
+  if (own.empty())
+    for (const GraphPoolId& pool : others)
+      if (captures_into(snapshot, hooks, {pool})) own.insert(pool);
+  return own;
+}
+
+/// Steps whose passes are captured into the pools.
+std::size_t captures_in(const Snapshot& snapshot, const Hooks& hooks, const GraphPoolIds& pools, std::size_t first) {
+  const auto ranges = ranges_of(snapshot, pools);
+  return static_cast<std::size_t>(std::count_if(hooks.steps.begin(), hooks.steps.end(), [&](const StepPlaces& step) {
+    const PoolUse use = use_of(snapshot, ranges, first, passes_of(hooks, step));
+    return use.inside > 0 && use.outside == 0;
+  }));
+}
+
 bool allocates_on(const Snapshot& snapshot, std::uint64_t stream, std::size_t begin, std::size_t end) {
   return std::any_of(snapshot.events.begin() + static_cast<std::ptrdiff_t>(begin),
                      snapshot.events.begin() + static_cast<std::ptrdiff_t>(end), [&](const AllocatorEvent& event) {
@@ -86,6 +151,22 @@ std::size_t lane_of(const DeviceOpRecord& op) {
   return op.collective == CollectiveKind::reduce_scatter ? 2 : 3;
 }
 
+/// Of the steps of a trace of replays: where the optimizer and zero_grad were called.
+void add_optimizer_phases(Run& trace) {
+  std::vector<PhaseRecord> phases;
+  for (const Range& range : trace_ranges(trace)) {
+    const RangeKind kind = meaning_of(range.name).kind;
+    if (kind != RangeKind::optimizer_step && kind != RangeKind::zero_grad) continue;
+    for (const StepRecord& step : trace.steps)
+      if (range.start >= step.start && range.start < step.end)
+        phases.push_back({step.index, Recording::trace, kind == RangeKind::zero_grad ? "zero_grad" : "optimizer",
+                          range.start, std::min(range.end, step.end)});
+  }
+  trace.phases.insert(trace.phases.end(), phases.begin(), phases.end());
+  std::stable_sort(trace.phases.begin(), trace.phases.end(),
+                   [](const PhaseRecord& a, const PhaseRecord& b) { return a.start < b.start; });
+}
+
 std::vector<const HostOpRecord*> launches_of(const Run& trace) {
   std::vector<const HostOpRecord*> out;
   for (const HostOpRecord& op : trace.host_ops)
@@ -96,8 +177,9 @@ std::vector<const HostOpRecord*> launches_of(const Run& trace) {
 }  // namespace
 
 std::optional<RecordedGraph> find_graph(const Snapshot& snapshot, const Hooks& hooks) {
-  const auto ranges = capture_ranges(snapshot);
-  const std::size_t first = first_of(snapshot);
+  const GraphPoolIds pools = pools_of(snapshot, hooks);
+  const auto ranges = ranges_of(snapshot, pools);
+  const std::size_t first = first_of(snapshot, pools);
   if (first == snapshot.events.size()) return std::nullopt;
   const std::int64_t origin = snapshot_origin_us(snapshot);
   std::vector<Nanoseconds> begins;
@@ -107,7 +189,10 @@ std::optional<RecordedGraph> find_graph(const Snapshot& snapshot, const Hooks& h
   if (captured == events.begin() || captured == events.begin() + 1) return std::nullopt;
   const auto step = static_cast<std::size_t>(captured - events.begin()) - 1;
   RecordedGraph out;
+  out.pools = pools;
+  out.captures = captures_in(snapshot, hooks, pools, first);
   out.stream = stream_of(snapshot, ranges, first);
+  out.captured = hooks.steps[step].index;
   std::size_t eager = 0;
   while (eager < step && (out.stream == 0 || !allocates_on(snapshot, out.stream, events[eager], events[eager + 1])))
     ++eager;
@@ -120,13 +205,54 @@ std::optional<RecordedGraph> find_graph(const Snapshot& snapshot, const Hooks& h
   return out;
 }
 
+void add_replays(const RecordedGraph& graph, std::span<const Range> ranges, Hooks& hooks) {
+  const auto captured = std::find_if(hooks.steps.begin(), hooks.steps.end(),
+                                     [&](const StepPlaces& step) { return step.index == graph.captured; });
+  if (captured == hooks.steps.begin() || captured == hooks.steps.end() || !captured->complete) return;
+  const auto trains = [&](const StepPlaces& step) {
+    const Range passes = passes_of(hooks, step);
+    return passes.start < passes.end;
+  };
+  if (std::any_of(std::next(captured), hooks.steps.end(), trains)) return;
+  const StepPlaces& before = *std::prev(captured);
+  std::vector<Range> optimizers;  // from the capture's step on
+  std::size_t each = 0;
+  for (const Range& range : ranges) {
+    if (meaning_of(range.name).kind != RangeKind::optimizer_step) continue;
+    if (range.start >= before.begin && range.start < before.end) ++each;
+    if (range.start >= captured->begin) optimizers.push_back(range);
+  }
+  if (each == 0 || optimizers.size() < each) return;
+  hooks.places.resize(captured->first + captured->count);
+  hooks.steps.erase(std::next(captured), hooks.steps.end());
+  // The optimizers of replays follow one another with no other range between: they counted as the capture's.
+  StepPlaces last = hooks.steps.back();
+  last.end = optimizers[each - 1].end;
+  for (std::size_t i = last.first; i < hooks.places.size(); ++i)
+    if (hooks.places[i].hook == Hook::optimizer_end) hooks.places[i].time = last.end;
+  hooks.steps.back() = last;
+  for (std::size_t k = each; k + each <= optimizers.size(); k += each) {
+    StepPlaces replay;
+    replay.index = last.index + 1;
+    replay.begin = last.end;
+    replay.end = optimizers[k + each - 1].end;
+    replay.complete = true;
+    replay.first = hooks.places.size();
+    replay.count = 2;
+    hooks.places.push_back({Hook::optimizer_begin, {}, optimizers[k].start, false, replay.index, 0});
+    hooks.places.push_back({Hook::optimizer_end, {}, replay.end, true, replay.index, 0});
+    hooks.steps.push_back(replay);
+    last = replay;
+  }
+}
+
 Snapshot eager_part(const Snapshot& snapshot, const RecordedGraph& graph) {
   const bool warms_up = graph.steps.eager_steps == 0;
   const std::int64_t end = graph.eager_until_us;
   Snapshot out = snapshot;
   std::erase_if(out.events, [&](const AllocatorEvent& event) { return event.time_us >= end; });
   std::erase_if(out.annotations, [&](const SnapshotAnnotation& annotation) { return annotation.time_us >= end; });
-  std::erase_if(out.segments, of_capture);
+  std::erase_if(out.segments, [&](const SnapshotSegment& segment) { return graph.pools.contains(segment.pool_id); });
   if (!warms_up) return out;
   for (AllocatorEvent& event : out.events)
     if (event.stream == graph.stream) event.stream = 0;
@@ -179,8 +305,10 @@ void take_replays(Run& trace) {
       for (const DeviceOpRecord& op : trace.device_ops) step.end = std::max(step.end, op.issue + Nanoseconds{1});
     }
     trace.steps.push_back(step);
-    trace.phases.push_back({step.index, Recording::trace, "graph replay", launches[i]->start, launches[i]->end});
+    trace.phases.push_back(
+        {step.index, Recording::trace, std::string(kGraphReplay), launches[i]->start, launches[i]->end});
   }
+  add_optimizer_phases(trace);
 }
 
 }  // namespace foreshard::traces

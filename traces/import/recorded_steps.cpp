@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "core/run/graph_replay.hpp"
+
 namespace foreshard::traces {
 namespace {
 
@@ -38,6 +40,12 @@ void add_phases(const StepPlaces& step, std::span<const HookPlace> places, Recor
       if (phase.begin == Hook::zero_grad) break;  // later microbatches have no zero_grad
     }
   }
+  const auto at = [&](Hook hook) {
+    return std::find_if(places.begin(), places.end(), [&](const HookPlace& place) { return place.hook == hook; });
+  };
+  if (const auto optimizer = at(Hook::optimizer_begin);
+      at(Hook::forward_begin) == places.end() && optimizer != places.end())
+    out.push_back({step.index, recording, std::string(kGraphReplay), step.begin, optimizer->time});
   std::stable_sort(out.begin() + static_cast<std::ptrdiff_t>(before), out.end(),
                    [](const PhaseRecord& a, const PhaseRecord& b) { return a.start < b.start; });
 }

@@ -16,7 +16,8 @@ namespace foreshard::traces {
 /// The complete steps, without peaks or device times.
 [[nodiscard]] std::vector<StepRecord> step_records(const Hooks& hooks, Recording recording);
 
-/// zero_grad, forward and backward of each microbatch, and optimizer of the complete steps.
+/// zero_grad, forward and backward of each microbatch, and optimizer of the complete steps; of one without a forward
+/// kGraphReplay, which is what comes before its optimizer.
 [[nodiscard]] std::vector<PhaseRecord> phase_records(const Hooks& hooks, Recording recording);
 
 /// The largest number of microbatches in a complete step; 0 without one.

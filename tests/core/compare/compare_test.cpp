@@ -4,6 +4,9 @@
 
 #include <map>
 
+#include "core/compare/replayed_phases.hpp"
+#include "core/compare/run_totals.hpp"
+#include "core/run/graph_replay.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/traces/export/random_run.hpp"
@@ -99,6 +102,30 @@ TEST_CASE("compare: units are cut alike where one run gathers nothing again in b
       CHECK(row.ops_a == row.ops_b);
     }
   }
+}
+
+TEST_CASE("compare: beside a recorded replay forward and backward are one phase, and units are not told apart") {
+  const Run eager = two_layers(true, 10);
+  Run replay = two_layers(false, 9);
+  std::erase_if(replay.host_ops, [](const HostOpRecord& op) { return op.start.count < 850; });
+  replay.phases = {{0, Recording::run, std::string(kGraphReplay), {0}, {850}},
+                   {0, Recording::run, "optimizer", {850}, {950}}};
+  CHECK_FALSE(as_replayed(replay, {}, replay, {}));
+  CHECK_FALSE(as_replayed(replay, {}, eager, {}));
+  CHECK_FALSE(as_replayed(eager, {}, eager, {}));
+  const auto merged = as_replayed(eager, {}, replay, {});
+  REQUIRE(merged);
+  const auto comparison = compare_runs(*merged, replay);
+  REQUIRE(comparison);
+  std::map<std::pair<std::string, std::string>, std::pair<std::uint64_t, std::uint64_t>> ops;
+  for (const LaneRow& row : comparison->lanes)
+    if (row.lane == TimeLane::compute) ops[{row.phase, row.unit}] = {row.ops_a, row.ops_b};
+  const std::pair<std::uint64_t, std::uint64_t> passes{8, 8}, one{1, 1};
+  CHECK(ops == decltype(ops){{{std::string(kGraphReplay), ""}, passes}, {{"optimizer", ""}, one}});
+  const auto phases = phases_ms(*merged);
+  REQUIRE(phases.size() == 2);
+  CHECK(phases[0].first == kGraphReplay);
+  CHECK(phases[0].second == Approx(Nanoseconds{850}.ms()));
 }
 
 TEST_CASE("compare: lanes hold every op of the step, the host its phases, in A's order") {

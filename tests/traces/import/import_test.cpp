@@ -19,7 +19,7 @@ TEST_CASE("an import needs a recording") {
 }
 
 TEST_CASE("a digest is of the file as stored") {
-  const test::TemporaryFolder folder;
+  const foreshard::test::TemporaryFolder folder;
   const std::string path = folder.write("digest.txt", "foreshard");
   const auto digest = file_digest(path);
   std::remove(path.c_str());
@@ -56,7 +56,7 @@ TEST_CASE("an annotation that ends before it starts is refused at import, with t
 }
 
 TEST_CASE("a further rank's trace that is no file is refused, not left out; so is a rank that cannot be") {
-  const test::TemporaryFolder folder;
+  const foreshard::test::TemporaryFolder folder;
   const std::string trace = folder.write("t.json", R"json({"schemaVersion": 1, "traceEvents": [
     {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 5, "dur": 1,
      "args": {"device": 0, "stream": 7, "correlation": 3}}]})json");
@@ -93,7 +93,7 @@ TEST_CASE("units are named by FSDP's ranges, the root first") {
 }
 
 TEST_CASE("an about file of measured steps alone goes with a recording that settles no workload") {
-  const test::TemporaryFolder folder;
+  const foreshard::test::TemporaryFolder folder;
   const std::string trace = folder.write("t.json", R"json({"schemaVersion": 1, "traceEvents": [
     {"ph": "X", "cat": "user_annotation", "name": "FSDP::root_pre_forward", "pid": 1, "tid": 1, "ts": 1, "dur": 2},
     {"ph": "X", "cat": "user_annotation", "name": "FSDP::pre_forward (layers.0)", "pid": 1, "tid": 1, "ts": 4,

@@ -2,8 +2,13 @@
 #include "traces/import/recorded_graph.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
+#include "core/run/graph_replay.hpp"
 #include "tests/catch.hpp"
+#include "traces/import/graph_notes.hpp"
+#include "traces/import/recorded_steps.hpp"
 
 namespace foreshard::test {
 namespace {
@@ -41,6 +46,13 @@ Recorded recorded(std::uint32_t eager, std::uint32_t warm_up, bool captures = tr
     places.begin = Nanoseconds::from_us(begin);
     places.end = Nanoseconds::from_us(begin + kStepUs);
     places.complete = true;
+    places.first = out.hooks.places.size();
+    for (const auto& [hook, us] : {std::pair{Hook::forward_begin, 8},
+                                   {Hook::backward_end, 500},
+                                   {Hook::optimizer_begin, 600},
+                                   {Hook::optimizer_end, 700}})
+      out.hooks.places.push_back({hook, {}, Nanoseconds::from_us(begin + us), false, places.index, 0});
+    places.count = out.hooks.places.size() - places.first;
     out.hooks.steps.push_back(places);
     // An eager segment at the pool's address, given back before: it is not the pool's.
     if (k == 0) event(AllocatorAction::segment_alloc, kPool, 0, begin);
@@ -87,6 +99,127 @@ TEST_CASE("without a capture's pool, or a step before it, there is no graph") {
   const Recorded first = recorded(0, 0);
   CHECK_FALSE(find_graph(first.snapshot, first.hooks));
   CHECK_FALSE(find_graph({}, {}));
+}
+
+TEST_CASE("a capture into a pool of graph_pool_handle() is found by a step whose passes all lie in it") {
+  Recorded r = recorded(4, 3);
+  r.snapshot.segments.back().pool_id = {0, 7};
+  const auto graph = find_graph(r.snapshot, r.hooks);
+  REQUIRE(graph);
+  CHECK(graph->steps == CudaGraph{4, 3});
+  CHECK(graph->pools == GraphPoolIds{{0, 7}});
+  CHECK(graph->captures == 1);
+  CHECK(eager_part(r.snapshot, *graph).segments.size() == 1);
+  // A MemPool, where a part of the passes lies elsewhere: FSDP2's symmetric buffers.
+  Recorded part = r;
+  AllocatorEvent other = part.snapshot.events.back();
+  other.address = 0x1000;
+  part.snapshot.events.push_back(other);
+  CHECK_FALSE(find_graph(part.snapshot, part.hooks));
+  // use_mem_pool around the passes of this step and the one behind.
+  Recorded routed = r;
+  StepPlaces next = routed.hooks.steps.back();
+  ++next.index;
+  next.begin = next.end;
+  next.end = next.begin + Nanoseconds::from_us(kStepUs);
+  next.first = routed.hooks.places.size();
+  for (std::size_t i = 0; i < next.count; ++i) {
+    HookPlace place = routed.hooks.places[r.hooks.steps.back().first + i];
+    place.time += Nanoseconds::from_us(kStepUs);
+    routed.hooks.places.push_back(place);
+  }
+  routed.hooks.steps.push_back(next);
+  AllocatorEvent again = r.snapshot.events.back();
+  again.time_us += kStepUs;
+  routed.snapshot.events.push_back(again);
+  CHECK_FALSE(find_graph(routed.snapshot, routed.hooks));
+  // The next graph warms up outside of the pool that both share, and is captured into it.
+  routed.snapshot.events.back().address = 0x9000;
+  REQUIRE(find_graph(routed.snapshot, routed.hooks));
+  StepPlaces third = next;
+  third.begin = next.end;
+  third.end = third.begin + Nanoseconds::from_us(kStepUs);
+  third.first = routed.hooks.places.size();
+  for (std::size_t i = 0; i < next.count; ++i) {
+    HookPlace place = routed.hooks.places[next.first + i];
+    place.time += Nanoseconds::from_us(kStepUs);
+    routed.hooks.places.push_back(place);
+  }
+  routed.hooks.steps.push_back(third);
+  again.time_us += kStepUs;
+  routed.snapshot.events.push_back(again);
+  const auto shared = find_graph(routed.snapshot, routed.hooks);
+  REQUIRE(shared);
+  CHECK(shared->captures == 2);
+  CHECK(shared->captured == 7);
+}
+
+TEST_CASE("steps behind a capture are its replays, each up to the end of its optimizer") {
+  const Recorded r = recorded(1, 2);
+  const auto graph = find_graph(r.snapshot, r.hooks);
+  REQUIRE(graph);
+  CHECK(graph->captured == 3);
+  std::vector<Range> ranges;
+  for (std::int64_t step = 0; step < 6; ++step)
+    ranges.push_back({"Optimizer.step#Adam.step", Nanoseconds::from_us(step * kStepUs + 600),
+                      Nanoseconds::from_us(step * kStepUs + 700)});
+  Hooks hooks = r.hooks;
+  // Without another range between them the optimizers of replays counted as the capture's.
+  hooks.steps.back().end = hooks.places.back().time = ranges.back().end;
+  add_replays(*graph, ranges, hooks);
+  REQUIRE(hooks.steps.size() == 6);
+  CHECK(hooks.steps[3].end == Nanoseconds::from_us(3700));
+  CHECK(hooks.places[hooks.steps[3].first + 3].time == Nanoseconds::from_us(3700));
+  for (const std::size_t k : {4U, 5U}) {
+    const StepPlaces& replay = hooks.steps[k];
+    CHECK(replay.index == static_cast<std::int32_t>(k));
+    CHECK(replay.complete);
+    CHECK(replay.begin == hooks.steps[k - 1].end);
+    CHECK(replay.end == ranges[k].end);
+  }
+  const auto phases = phase_records(hooks, Recording::snapshot);
+  const auto last = std::span(phases).last(2);
+  CHECK((last[0].name == kGraphReplay && last[0].step == 5 && last[0].start == hooks.steps[5].begin));
+  CHECK((last[1].name == "optimizer" && last[1].start == last[0].end));
+}
+
+TEST_CASE("allocations of warm-up, capture and replays are what those of the last eager step are") {
+  const Recorded r = recorded(1, 1);
+  Snapshot snapshot;
+  Hooks hooks = r.hooks;
+  const auto alloc = [&](std::int64_t step, std::int64_t us, Bytes size) {
+    AllocatorEvent one;
+    one.action = AllocatorAction::alloc;
+    one.size = size;
+    one.time_us = step * kStepUs + us;
+    snapshot.events.push_back(one);
+  };
+  snapshot.annotations.push_back({true, "FSDP::pre_forward", 0, 0});
+  for (const std::int64_t step : {0, 1, 2}) {
+    if (step > 0) alloc(step, 5, 77);  // a workspace of the side stream, and the generator's state
+    alloc(step, 10, 100);
+    if (step > 0) alloc(step, 15, 78);
+    alloc(step, 20, 200);
+    if (step == 0) alloc(step, 25, 300);  // in the eager step alone
+    alloc(step, 30, 400);
+    alloc(step, 610, 500);
+  }
+  std::vector<AllocationNote> eager(5);
+  for (std::size_t i = 0; i < eager.size(); ++i) eager[i].category = static_cast<MemoryCategory>(i);
+  RecordedGraph graph;
+  graph.captured = 2;
+  graph.eager_until_us = kStepUs;
+  const auto notes = graph_notes(snapshot, hooks, graph, eager);
+  REQUIRE(notes.size() == 17);
+  for (const std::size_t first : {5U, 11U}) {
+    CHECK_FALSE(notes[first]);
+    CHECK_FALSE(notes[first + 2]);
+    const std::array<std::pair<std::size_t, std::size_t>, 4> same{{{1, 0}, {3, 1}, {4, 3}, {5, 4}}};
+    for (const auto& [at, like] : same) {
+      REQUIRE(notes[first + at]);
+      CHECK(notes[first + at]->category == eager[like].category);
+    }
+  }
 }
 
 TEST_CASE("what is before the warm-up is the eager part, without the capture's pool") {

@@ -18,7 +18,7 @@ std::string error_of(const Result<std::optional<Measured>>& times) {
 }  // namespace
 
 TEST_CASE("the first log that has step times is taken, and said") {
-  const test::TemporaryFolder folder;
+  const foreshard::test::TemporaryFolder folder;
   const std::string other = folder.write("a.log", "nothing of steps\n");
   const std::string train = folder.write("b.log", "step: 1 tps: 10\nstep: 2 tps: 1,000\nstep: 3 tps: 2,000\n");
   std::vector<ImportStat> stats;
@@ -36,7 +36,7 @@ TEST_CASE("the first log that has step times is taken, and said") {
 }
 
 TEST_CASE("a log that was given says why it has no step times") {
-  const test::TemporaryFolder folder;
+  const foreshard::test::TemporaryFolder folder;
   std::vector<ImportStat> stats;
   const auto of = [&](const char* name, const char* text, const LogUnits& units) {
     return error_of(logged_times({{folder.write(name, text)}, true}, units, stats));
@@ -68,7 +68,7 @@ TEST_CASE("tokens of a step are shared by tensor-parallel ranks") {
 }
 
 TEST_CASE("a config.json is torchtitan's, or a stat says that it is not") {
-  const test::TemporaryFolder folder;
+  const foreshard::test::TemporaryFolder folder;
   std::vector<ImportStat> stats;
   CHECK(found_config(folder.write("t.json", R"({"training": {"seq_len": 16}, "parallelism": {}})"), stats));
   CHECK(stats.back().text.ends_with("t.json: seq"));
