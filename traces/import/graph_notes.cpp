@@ -1,6 +1,7 @@
 #include "traces/import/graph_notes.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "traces/import/snapshot_ranges.hpp"
 
@@ -59,6 +60,19 @@ void take_notes(std::span<const Request> step, std::span<const Request> like, st
   }
 }
 
+/// Libraries' workspaces by size: another stream makes them anew.
+std::map<Bytes, AllocationNote> workspaces_of(const Snapshot& snapshot, std::span<const AllocationNote> eager) {
+  std::map<Bytes, AllocationNote> out;
+  std::size_t alloc = 0;
+  for (const AllocatorEvent& event : snapshot.events) {
+    if (event.action != AllocatorAction::alloc) continue;
+    if (alloc == eager.size()) break;
+    if (eager[alloc].category == MemoryCategory::workspaces) out.emplace(event.size, eager[alloc]);
+    ++alloc;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::optional<AllocationNote>> graph_notes(const Snapshot& snapshot, const Hooks& hooks,
@@ -74,11 +88,15 @@ std::vector<std::optional<AllocationNote>> graph_notes(const Snapshot& snapshot,
     if (step.complete && step.end <= until) like = &step;
   if (like == nullptr || eager.empty()) return out;
   const Requests pattern = requests_in(snapshot, hooks, *like);
+  const std::map<Bytes, AllocationNote> workspaces = workspaces_of(snapshot, eager);
   for (const StepPlaces& step : hooks.steps) {
     if (!step.complete || step.begin < until) continue;
     const Requests requests = requests_in(snapshot, hooks, step);
     take_notes(requests.passes, pattern.passes, eager, out);
     take_notes(requests.behind, pattern.behind, eager, out);
+    for (const Request& request : requests.passes)
+      if (const auto made = workspaces.find(request.size); !out[request.alloc] && made != workspaces.end())
+        out[request.alloc] = made->second;
   }
   return out;
 }

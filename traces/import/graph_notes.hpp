@@ -16,8 +16,8 @@ namespace foreshard::traces {
 
 /// By alloc entry of the whole snapshot; `eager` are those of eager_part(). Steps of the warm-up, the capture and the
 /// optimizer of replays run the program of the last eager step, so that their requests are its requests, in its order:
-/// matched by size, before the optimizer and from it on. None: what has no counterpart there (libraries' workspaces,
-/// made anew on the capture's stream, and the generator's state).
+/// matched by size, before the optimizer and from it on. What has no counterpart there is a workspace that the
+/// capture's stream makes anew, where an eager step made one of its size, else without note (the generator's state).
 [[nodiscard]] std::vector<std::optional<AllocationNote>> graph_notes(const Snapshot& snapshot, const Hooks& hooks,
                                                                      const RecordedGraph& graph,
                                                                      std::span<const AllocationNote> eager);
