@@ -42,6 +42,9 @@ struct CommunicatorOptions {
 
 /// When an op ran, on the device's clock. `issue` ≤ `start` ≤ `end`.
 struct OpTiming {
+  /// The start of an op that never began, and the end of one that never ended, where a host stops for ever
+  /// (host_stopped.hpp).
+  static constexpr Nanoseconds kNever{INT64_MAX};
   Nanoseconds issue;  ///< the host's call
   Nanoseconds start;
   Nanoseconds end;

@@ -127,10 +127,10 @@ void RunRecorder::phase(Hook hook, std::int32_t step) {
   }
 }
 
-void RunRecorder::step(std::int32_t index, Nanoseconds begin, Nanoseconds end, const MemoryPeaks& peaks,
+namespace {
+
+StepRecord step_record(std::int32_t index, Nanoseconds begin, Nanoseconds end, const MemoryPeaks& peaks,
                        const AllocatorStatistics& statistics) {
-  if (!enabled_) return;
-  step_last_op_.push_back(run_.device_ops.size());
   StepRecord record;
   record.index = index;
   record.start = begin;
@@ -138,7 +138,24 @@ void RunRecorder::step(std::int32_t index, Nanoseconds begin, Nanoseconds end, c
   record.peaks = peaks;
   record.reserved_current = static_cast<Bytes>(statistics.all.reserved_bytes.current);
   record.num_alloc_retries = statistics.num_alloc_retries;
-  run_.steps.push_back(record);
+  return record;
+}
+
+}  // namespace
+
+void RunRecorder::step(std::int32_t index, Nanoseconds begin, Nanoseconds end, const MemoryPeaks& peaks,
+                       const AllocatorStatistics& statistics) {
+  if (!enabled_) return;
+  step_last_op_.push_back(run_.device_ops.size());
+  run_.steps.push_back(step_record(index, begin, end, peaks, statistics));
+}
+
+void RunRecorder::stopped_step(std::int32_t index, Nanoseconds begin, Nanoseconds end, const MemoryPeaks& peaks,
+                               const AllocatorStatistics& statistics) {
+  if (!enabled_) return;
+  if (!run_.phases.empty() && run_.phases.back().step == index && run_.phases.back().end == run_.phases.back().start)
+    run_.phases.back().end = end;  // still open
+  run_.steps.push_back(step_record(index, begin, end, peaks, statistics));
 }
 
 void RunRecorder::finish(std::vector<SnapshotSegment> segments) {
@@ -153,10 +170,11 @@ void RunRecorder::finish(std::vector<SnapshotSegment> segments) {
   for (std::size_t s = 0; s < step_last_op_.size(); ++s) {
     for (std::size_t i = step_last_op_[s]; i-- > 0;) {
       if (run_.device_ops[i].stream != kComputeStream) continue;
-      run_.steps[s].device_end = run_.device_ops[i].end;
+      if (run_.device_ops[i].end != OpTiming::kNever) run_.steps[s].device_end = run_.device_ops[i].end;
       break;
     }
   }
+  std::erase_if(run_.device_ops, [](const DeviceOpRecord& op) { return op.start == OpTiming::kNever; });
   if (whole_) run_.segments = std::move(segments);
 }
 

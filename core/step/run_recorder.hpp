@@ -37,7 +37,11 @@ class RunRecorder final : public AllocatorObserver {
   void phase(Hook hook, std::int32_t step);
   void step(std::int32_t index, Nanoseconds begin, Nanoseconds end, const MemoryPeaks& peaks,
             const AllocatorStatistics& statistics);
-  /// Fills in the device's timings. Requires a synchronised device.
+  /// The step that the host stands in for ever, up to there.
+  void stopped_step(std::int32_t index, Nanoseconds begin, Nanoseconds end, const MemoryPeaks& peaks,
+                    const AllocatorStatistics& statistics);
+  /// Fills in the device's timings. Requires a synchronised device, or one whose host has stopped for ever: what never
+  /// began there is left out, and what never ended ends at OpTiming::kNever.
   void finish(std::vector<SnapshotSegment> segments);
 
  private:
@@ -50,7 +54,7 @@ class RunRecorder final : public AllocatorObserver {
   BlockRecord expected_;
   std::vector<OpId> ops_;                          // by place in run_.device_ops
   std::unordered_map<Address, BlockId> block_at_;  // live and pending blocks; lookup only
-  std::vector<std::size_t> step_last_op_;          // device ops issued by each step's end
+  std::vector<std::size_t> step_last_op_;          // device ops issued by each whole step's end
 };
 
 }  // namespace foreshard

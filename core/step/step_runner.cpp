@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/base/check_context.hpp"
+#include "core/device/host_stopped.hpp"
 #include "core/fsdp/fully_shard.hpp"
 #include "core/run/allocation_names.hpp"
 #include "core/settings/carried_out.hpp"
@@ -63,6 +64,8 @@ class StepRunner {
   void run_collective(const Op& op);
   void run_wait(const Op& op);
   void run_step(StepOutcome& outcome);
+  void run_process(StepOutcome& outcome);
+  void stop(StepOutcome& outcome);
   /// Whether the last step would repeat the one before. Called as either begins.
   [[nodiscard]] bool repeats();
   [[nodiscard]] Bytes bytes_of(const AllocationSize& size) const;
@@ -89,7 +92,8 @@ class StepRunner {
   StepBackend backend_;
   FullyShard fsdp_;
   std::int32_t step_ = -1;
-  CapturedOps passes_;  // of the program that runs
+  Nanoseconds step_begin_;  // of the host
+  CapturedOps passes_;      // of the program that runs
   /// What the capture's stream still has to make, in its first step; and how many allocs came behind the last hook.
   std::vector<LibraryWorkspace> workspaces_;
   std::size_t allocs_ = 0;
@@ -353,7 +357,7 @@ void StepRunner::run_step(StepOutcome& outcome) {
   StepOutcome::Step step;
   if (repeats()) enough_ = device_.record_event(kComputeStream);
   memory_.reset_peaks();
-  step.host_begin = device_.host_now();
+  step.host_begin = step_begin_ = device_.host_now();
   run_program(memory_.program_of(step_));
   step.host_end = device_.host_now();
   step.last_compute_op = emitter_.last_compute_op();
@@ -377,9 +381,8 @@ bool StepRunner::repeats() {
          begins_alike(memory_.snapshot(), before_);
 }
 
-StepOutcome StepRunner::run() {
-  StepOutcome outcome;
-  const CheckContext context([](const void* self) { return static_cast<const StepRunner*>(self)->where(); }, this);
+/// To its end, or until memory is out.
+void StepRunner::run_process(StepOutcome& outcome) {
   // A process of foreshard's own is not the recorded one, and another allocator configuration would have placed the
   // blocks another way: either asks for them anew.
   const bool as_recorded =
@@ -396,6 +399,26 @@ StepOutcome StepRunner::run() {
     outcome.out_of_memory_peaks = memory_.peaks();
   }
   device_.synchronize();
+}
+
+/// Its host will never go on: the step that it stands in is kept up to there.
+void StepRunner::stop(StepOutcome& outcome) {
+  const bool in_step = step_ < request_.steps && outcome.steps.size() <= static_cast<std::size_t>(std::max(0, step_));
+  if (!in_step) return;
+  outcome.stopped_step = step_;
+  outcome.stopped_peaks = memory_.peaks();
+  if (step_ >= 0)
+    recorder_.stopped_step(step_, step_begin_, device_.host_now(), outcome.stopped_peaks, memory_.statistics());
+}
+
+StepOutcome StepRunner::run() {
+  StepOutcome outcome;
+  const CheckContext context([](const void* self) { return static_cast<const StepRunner*>(self)->where(); }, this);
+  try {
+    run_process(outcome);
+  } catch (const HostStopped&) {
+    stop(outcome);
+  }
   outcome.ops = emitter_.ops();
   outcome.graph_pool = memory_.graph_pool();
   outcome.memory.segments = memory_.take_segments();

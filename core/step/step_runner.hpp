@@ -56,10 +56,14 @@ struct StepOutcome {
   std::optional<OutOfMemory> out_of_memory;  ///< the run ended there
   std::int32_t out_of_memory_step = -1;      ///< −1: in setup
   MemoryPeaks out_of_memory_peaks;           ///< of that step, until then
-  std::uint64_t ops = 0;                     ///< device ops issued
-  GraphPool graph_pool;                      ///< at the end
-  std::uint64_t sections_missing = 0;        ///< FSDP sections without a captured cost
-  ProcessMemory memory;                      ///< where it all lay (process_memory.hpp)
+  /// The host waits for what never comes (core/device/host_stopped.hpp), and the run ended there: in this step, or in
+  /// setup (−1). None: it did not, or only once it had issued all steps.
+  std::optional<std::int32_t> stopped_step;
+  MemoryPeaks stopped_peaks;           ///< of that step, until then
+  std::uint64_t ops = 0;               ///< device ops issued
+  GraphPool graph_pool;                ///< at the end
+  std::uint64_t sections_missing = 0;  ///< FSDP sections without a captured cost
+  ProcessMemory memory;                ///< where it all lay (process_memory.hpp)
 };
 
 /// Runs `workload` (already adapted to `settings`: core/adapt/adapt.hpp) on `device` and `memory`, with the settings as

@@ -520,11 +520,20 @@ bool Engine::take_paces(std::int64_t at) {
   return any;
 }
 
+/// Null where its ranks never come together.
+const MeetingTimes* Engine::scripted(const Meeting& meeting) const {
+  if (meeting.communicator.value >= options_.script->size()) return nullptr;
+  const std::vector<MeetingTimes>& times = (*options_.script)[meeting.communicator.value];
+  const std::uint32_t place = table_.op(meeting.op).communicator_place;
+  return place < times.size() ? &times[place] : nullptr;
+}
+
 void Engine::answer_by_script() {
   if (options_.script == nullptr || meetings_.empty()) return;
   for (const Meeting& meeting : meetings_) {
-    const MeetingTimes& times =
-        (*options_.script)[meeting.communicator.value][table_.op(meeting.op).communicator_place];
+    const MeetingTimes* const answer = scripted(meeting);
+    if (answer == nullptr) continue;
+    const MeetingTimes& times = *answer;
     if (meeting.kind == Meeting::Kind::arrived) {
       streams_[stream_of(meeting.communicator)].paces = times.paces;
       release(meeting.communicator, times.all_there);

@@ -42,7 +42,7 @@
 namespace foreshard::sim {
 
 /// An instant that is never reached.
-inline constexpr Nanoseconds kNever{std::numeric_limits<std::int64_t>::max()};
+inline constexpr Nanoseconds kNever = OpTiming::kNever;
 
 /// From `at` on a collective runs at `pace`, in kFullRate of how it was priced.
 struct PaceChange {
@@ -55,7 +55,7 @@ struct MeetingTimes {
   Nanoseconds all_done;
   std::vector<PaceChange> paces = {};  ///< ascending, from all_there on; empty: always the price's
 };
-/// By communicator, by place among its collectives.
+/// By communicator, by place among its collectives; those behind the last never have all their ranks.
 using MeetingScript = std::vector<std::vector<MeetingTimes>>;
 
 struct EngineOptions {
@@ -211,6 +211,7 @@ class Engine {
   void keep_issue(OpId id, Nanoseconds at);
   void issue_first(OpId id);
   void answer_by_script();
+  [[nodiscard]] const MeetingTimes* scripted(const Meeting& meeting) const;
   bool take_paces(std::int64_t at);
   [[nodiscard]] bool has_pace(std::uint32_t stream) const {
     return options_.paced && first(stream).communicator.valid();

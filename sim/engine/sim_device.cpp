@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/device/host_stopped.hpp"
 #include "core/kernel/kernel_cost.hpp"
 #include "sim/compute/prices.hpp"
 #include "sim/engine/strided_groups.hpp"
@@ -176,19 +177,18 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
 }
 
 template <class Done>
-bool SimDevice::run_until(Done done) {
+void SimDevice::run_until(Done done) {
   engine_.advance(host_now_);
   while (!done()) {
     if (engine_.advance_once()) continue;
     if (!deadlock_) report_deadlock();
-    return false;
+    throw HostStopped{};
   }
-  return true;
 }
 
 void SimDevice::wait_for_room(StreamId stream) {
   if (launch_queue_ == 0 || engine_.unfinished(stream) < launch_queue_) return;
-  if (!run_until([&] { return engine_.unfinished(stream) < launch_queue_; })) return;
+  run_until([&] { return engine_.unfinished(stream) < launch_queue_; });
   if (engine_.now() <= host_now_) return;
   host_blocked_ += engine_.now() - host_now_;
   host_now_ = engine_.now();
@@ -221,12 +221,14 @@ void SimDevice::wake_at(Nanoseconds time) {
 void SimDevice::synchronize_event(EventId event) {
   note(DeviceLog::Kind::synchronize_event, 0, event.value);
   if (options_.waits_free) return;
-  if (run_until([&] { return engine_.complete(event); })) wake_at(engine_.completion(event));
+  run_until([&] { return engine_.complete(event); });
+  wake_at(engine_.completion(event));
 }
 
 void SimDevice::synchronize() {
   note(DeviceLog::Kind::synchronize);
-  if (run_until([&] { return engine_.unfinished() == 0; })) wake_at(engine_.now());
+  run_until([&] { return engine_.unfinished() == 0; });
+  wake_at(engine_.now());
 }
 
 void SimDevice::host_work(Nanoseconds length) {

@@ -99,8 +99,8 @@ class SimDevice final : public Device {
 
   /// From now on collectives of this communicator start and wait for ranks that never come.
   void lose_peers(CommunicatorId communicator) { communicators_[communicator.value].peers_lost = true; }
-  /// Set once the host has blocked on something that can never happen. From then on blocking calls return
-  /// at once, and ops that did not come to it keep kNever as start and end.
+  /// Set once the host has blocked on something that can never happen: that call, and every blocking one behind it,
+  /// throws HostStopped, and ops that did not come to it keep OpTiming::kNever as start and end.
   [[nodiscard]] const std::optional<Deadlock>& deadlock() const { return deadlock_; }
   /// What prices were derived from where they were not measured: each sentence once, in order of first use.
   [[nodiscard]] const std::vector<std::string>& caveats() const { return caveats_; }
@@ -136,9 +136,9 @@ class SimDevice final : public Device {
   OpId launch_cost(StreamId stream, const KernelWork& work);
   const PricedCollective& priced(const CollectiveRequest& request);
   void remember(const CollectiveRequest& request, const CollectivePrice& cost, const std::string& communicator);
-  /// Simulates until `done()`; false (and a deadlock) where it never is.
+  /// Simulates until `done()`; HostStopped (and a deadlock) where it never is.
   template <class Done>
-  bool run_until(Done done);
+  void run_until(Done done);
   void wake_at(Nanoseconds time);
   void report_deadlock();
 

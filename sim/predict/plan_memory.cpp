@@ -38,9 +38,9 @@ bool repeats_recording(const Workload& workload, const PredictRequest& request) 
 void add_steps(const Workload& adapted, const StepOutcome& outcome, Prediction& p) {
   for (std::size_t k = 0; k < adapted.recorded.size() && k < outcome.steps.size(); ++k)
     p.steps.push_back({adapted.recorded[k], 0, outcome.steps[k].peaks, outcome.steps[k].num_alloc_retries});
-  const auto failed = static_cast<std::size_t>(std::max(0, outcome.out_of_memory_step));
-  if (p.out_of_memory && outcome.out_of_memory_step >= 0 && failed < adapted.recorded.size())
-    p.steps.push_back({adapted.recorded[failed], 0, outcome.out_of_memory_peaks, p.num_alloc_retries});
+  const std::int32_t last = p.out_of_memory ? outcome.out_of_memory_step : outcome.stopped_step.value_or(-1);
+  if (last >= 0 && static_cast<std::size_t>(last) < adapted.recorded.size())  // the one that did not come to its end
+    p.steps.push_back({adapted.recorded[static_cast<std::size_t>(last)], 0, p.peaks, p.num_alloc_retries});
 }
 
 /// Of a simulation that did not run out of memory, as largest_peaks() has them of a prediction.
@@ -85,6 +85,7 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
     p.step_num_alloc_retries = steady_retries(simulation);
   }
   if (p.out_of_memory) p.peaks = outcome.out_of_memory_peaks;
+  if (outcome.stopped_step) p.peaks = outcome.stopped_peaks;
   p.out_of_memory_step = outcome.out_of_memory_step;
   add_steps(adapted, outcome, p);
   const bool waits = records_streams(adapted, request.settings);

@@ -167,7 +167,7 @@ Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest&
   p.step_alike_ms = ranks->alike.ms();
   p.hang = ranks->hang;
   judge_memory(others.differences.ranks, *ranks, p);
-  if (p.hang && !ranks->simulation.deadlock) ranks->simulation.deadlock = {{}, {}, text_of(*p.hang)};
+  if (p.hang) ranks->simulation.deadlock = {{}, {}, text_of(*p.hang)};
   return ranks;
 }
 

@@ -43,4 +43,19 @@ void append_rank_ops(const Run& of, std::uint32_t rank, const std::vector<std::u
   run.rank_ops.insert(run.rank_ops.end(), rows.begin(), rows.end());
 }
 
+void end_open_ops(Run& run) {
+  Nanoseconds last;
+  const auto see = [&last](const DeviceOpRecord& op) {
+    last = std::max(last, op.end == OpTiming::kNever ? op.start : op.end);
+  };
+  for (const StepRecord& step : run.steps) last = std::max(last, step.end);
+  for (const DeviceOpRecord& op : run.device_ops) see(op);
+  for (const RankOpRecord& row : run.rank_ops) see(row.op);
+  const auto end = [&](DeviceOpRecord& op) {
+    if (op.end == OpTiming::kNever) op.end = last;
+  };
+  for (DeviceOpRecord& op : run.device_ops) end(op);
+  for (RankOpRecord& row : run.rank_ops) end(row.op);
+}
+
 }  // namespace foreshard::sim

@@ -18,4 +18,8 @@ struct StepRange {
 void append_rank_ops(const Run& of, std::uint32_t rank, const std::vector<std::uint32_t>& groups,
                      const StepRange& steps, Run& run);
 
+/// Of a run that hangs: what began and never ended (OpTiming::kNever), on any rank, ends where the last that is known
+/// of any of them does.
+void end_open_ops(Run& run);
+
 }  // namespace foreshard::sim

@@ -42,7 +42,7 @@ class RanksSimulation {
     FORESHARD_TRY(again(*job, 0, run, out.simulation));
     out.groups = groups_of(*job);
     if (!job->stuck.empty()) {
-      out.hang = hang_of(*job, job_request(), run);
+      FORESHARD_TRY(add_hang(*job, run, out));
       return out;
     }
     out.job = true;
@@ -52,7 +52,10 @@ class RanksSimulation {
       FORESHARD_TRY(alike);
       out.alike = *alike;
     }
-    if (keeps_ops()) FORESHARD_TRY(add_rank_ops(*job, out.simulation, run));
+    // From the one before the steady step, at whose end that begins, to the last, whose memory is shown.
+    const StepRange steps{static_cast<std::int32_t>(out.simulation.steady) - 1,
+                          static_cast<std::int32_t>(out.simulation.step_end.size()) - 1};
+    if (keeps_ops()) FORESHARD_TRY(add_rank_ops(*job, steps, run));
     return out;
   }
 
@@ -190,8 +193,7 @@ class RanksSimulation {
     if (!keeps_ops()) {
       request.keep_meetings = {0};
     } else if (!each_is_shown()) {
-      Job job = simulate_job(ranks_.machine, request);
-      if (!job.stuck.empty()) return job;  // none is shown
+      const Job job = simulate_job(ranks_.machine, request);
       request.keep_meetings = shown_ranks(job);
     } else {
       for (std::uint32_t rank = 0; rank < ranks_.traits.size(); ++rank) request.keep_meetings.push_back(rank);
@@ -249,8 +251,10 @@ class RanksSimulation {
     }
     request.options.host_scale *= traits.host;
     request.options.kernel_work = traits.kernels;
-    if (job.stuck.empty()) request.options.script = &job.ranks[index].meetings;
-    request.options.paced = job.paced && job.stuck.empty();
+    request.options.script = &job.ranks[index].meetings;
+    request.options.paced = job.paced;
+    if (traits.dead_from != kNeverDies)
+      request.steps.steps = std::min(request.steps.steps, static_cast<std::int32_t>(traits.dead_from));
     auto simulation = simulate(workload_of(rank), settings_, ranks_.machine, request, run);
     FORESHARD_TRY(simulation);
     out = std::move(*simulation);
@@ -264,7 +268,7 @@ class RanksSimulation {
     for (std::uint32_t rank = 0; rank < job.classes.of_rank.size(); ++rank)
       members[job.classes.of_rank[rank]].push_back(rank);
     for (std::size_t i = 0; i < out.size(); ++i) out[i].members = runs_of(members[i]);
-    if (job.stuck.empty() && keeps_ops())
+    if (keeps_ops())
       for (const std::uint32_t rank : shown_ranks(job)) out[job.classes.of_rank[rank]].kept = true;
     return out;
   }
@@ -297,8 +301,10 @@ class RanksSimulation {
     }
     std::vector<std::size_t> classes;
     for (std::size_t i = 1; i < job.ranks.size(); ++i) classes.push_back(i);
-    std::stable_sort(classes.begin(), classes.end(),
-                     [&](std::size_t a, std::size_t b) { return job.ranks[a].awaited > job.ranks[b].awaited; });
+    const auto key = [&](std::size_t i) {  // nobody has waited to the end for one that never came
+      return std::pair(ranks_.traits[job.classes.classes[i].first].dead_from != kNeverDies, job.ranks[i].awaited);
+    };
+    std::stable_sort(classes.begin(), classes.end(), [&](std::size_t a, std::size_t b) { return key(a) > key(b); });
     classes.resize(std::min<std::size_t>(classes.size(), most_shown() - 1));
     classes.push_back(0);
     std::sort(classes.begin(), classes.end());
@@ -306,10 +312,22 @@ class RanksSimulation {
     return out;
   }
 
-  Result<void> add_rank_ops(const Job& job, const Simulation& of_rank_0, Run& run) const {
-    // From the one before the steady step, at whose end that begins, to the last, whose memory is shown.
-    const StepRange steps{static_cast<std::int32_t>(of_rank_0.steady) - 1,
-                          static_cast<std::int32_t>(of_rank_0.step_end.size()) - 1};
+  /// Who waits for whom, and what each rank did until then, from the last whole step on.
+  Result<void> add_hang(const Job& job, Run& run, RankSimulation& out) const {
+    Run whole;  // rank 0's program to its end: what collectives are called that it never came to
+    whole.units = workload_of(0).units;
+    SimulationRequest request = request_;
+    request.steps.ops_alone = true;
+    const auto named = simulate(workload_of(0), settings_, ranks_.machine, request, whole);
+    FORESHARD_TRY(named);
+    out.hang = hang_of(job, job_request(), whole);
+    const StepRange steps{static_cast<std::int32_t>(out.hang->steps) - 1, INT32_MAX};
+    if (keeps_ops()) FORESHARD_TRY(add_rank_ops(job, steps, run));
+    end_open_ops(run);
+    return {};
+  }
+
+  Result<void> add_rank_ops(const Job& job, const StepRange& steps, Run& run) const {
     std::map<std::uint32_t, Run> runs;                                         // by class
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;  // by communicator and lowest rank
     for (const std::uint32_t rank : shown_ranks(job)) {

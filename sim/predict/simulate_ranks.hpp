@@ -27,11 +27,13 @@ struct RankSimulation {
   /// The first workload that runs out of memory: `simulation` is then of ranks that all run it, and there are no
   /// groups.
   std::optional<std::uint32_t> out_of_memory_workload;
-  std::optional<Hang> hang;  ///< the job cannot end: `simulation` is then rank 0's in a job that does
+  /// The job cannot end: `simulation` and the run are then of what rank 0 did until it stood still.
+  std::optional<Hang> hang;
 };
 
 /// As simulate(), with what `differences` says unlike the rest. Where `request.steps.record` is set, `run` gets
-/// the ops of `request.kept_ranks` ranks as well (Run::rank_ops), from the step before the steady one on.
+/// the ops of `request.kept_ranks` ranks as well (Run::rank_ops), from the step before the steady one on, of a job that
+/// hangs from its last whole step on.
 /// Fails (usage) where a rank or an adapter is not in the job, where memory depends on time (record_stream), or, before
 /// the job is played for them, where the kept ranks' ops would be more than `request.max_rank_ops`.
 [[nodiscard]] Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings,

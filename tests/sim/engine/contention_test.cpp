@@ -1,6 +1,7 @@
 // The mechanism on a machine with round numbers (sim_fixture.hpp), and on the h200 profile what a wave costs.
 #include "sim/engine/contention.hpp"
 
+#include "core/device/host_stopped.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "tests/sim/engine/sim_fixture.hpp"
 
@@ -311,7 +312,7 @@ TEST_CASE("waiting for SMs is not a deadlock, and peers that never come are") {
   bench.device.lose_peers(bench.world);
   bench.gemm(50'000);
   const OpId ring = bench.all_gather(40'000);
-  bench.device.synchronize();
+  CHECK_THROWS_AS(bench.device.synchronize(), HostStopped);
   REQUIRE(bench.device.deadlock());
   CHECK(bench.device.deadlock()->stuck.size() == 1);
   CHECK(bench.start(ring) > 0);

@@ -234,6 +234,39 @@ TEST_CASE("a rank that dies hangs its job: who waits for whom, and when PyTorch 
         "was simulated\n");
 }
 
+TEST_CASE("a run that hangs is what each rank did until then") {
+  Plan plan = plan_of(4, 2);
+  const auto healthy = plan.predict();
+  plan.request.differences.ranks = {
+      {.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = kDiesInReportedStep}};
+  const auto p = plan.predict();
+  REQUIRE(p);
+  const Run& run = p->run;
+  // Rank 0's GPU ends two steps, as it does where nobody dies; its host stands in the fourth.
+  REQUIRE(run.steps.size() == 4);
+  CHECK(run.steps[1].device_end == healthy->run.steps[1].device_end);
+  CHECK_FALSE(run.steps[2].device_end);
+  CHECK_FALSE(run.steps[3].device_end);
+  CHECK(run.steps[3].end < healthy->run.steps[3].end);
+  CHECK(run.allocator.back().time <= run.steps[3].end);
+  CHECK(p->peaks.reserved == run.steps[3].peaks.reserved);
+  CHECK(run.device_ops.size() < healthy->run.device_ops.size());
+  // What waits for ever ends where the last that is known does, on every rank.
+  Nanoseconds last;
+  for (const RankOpRecord& row : run.rank_ops) last = std::max(last, row.op.end);
+  CHECK(last < OpTiming::kNever);
+  REQUIRE(run.ranks.size() == 4);
+  for (const std::uint32_t rank : {0U, 2U, 3U})
+    CHECK(std::count_if(run.rank_ops.begin(), run.rank_ops.end(), [&](const RankOpRecord& row) {
+            return row.rank == rank && row.op.end == last && row.op.kind == DeviceOpRecord::Kind::collective;
+          }) > 0);
+  for (const RankOpRecord& row : run.rank_ops)
+    if (row.rank == 1) {
+      CHECK(row.step < 2);
+      CHECK(row.op.end < last);
+    }
+}
+
 TEST_CASE("a step that is not planned, and a job of which no rank lives, have no death") {
   Plan plan = plan_of(2);
   plan.request.differences.ranks = {{.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = 4}};
