@@ -1,7 +1,7 @@
 // Which of foreshard's own collectives are small enough for one kernel without barriers (gpu/collectives/
 // exchange_kernel.hpp).
 //
-// Who: gpu/collectives runs it so, sim/collectives prices it so.
+// Who: gpu/collectives runs it so, sim/collectives prices it so; both only where NVLink joins all GPUs of the group.
 #pragma once
 
 #include <cstddef>

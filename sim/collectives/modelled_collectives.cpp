@@ -36,12 +36,12 @@ Estimate one_way(const MachineProfile& machine, const MachineProfile&, const Gro
 }
 
 Estimate low_contention(const MachineProfile& machine, const Group& group) {
-  if (group.exchanged) return exchange(machine, group);
+  if (exchanges(machine, group)) return exchange(machine, group);
   return group.gathers() ? low_contention_gather(machine, group) : low_contention_scatter(machine, group);
 }
 
 Estimate own_reduce(const MachineProfile& machine, const Group& group) {
-  return group.exchanged ? exchange(machine, group) : pull_reduce(machine, group);
+  return exchanges(machine, group) ? exchange(machine, group) : pull_reduce(machine, group);
 }
 
 constexpr std::string_view kWindows = "ncclCommWindowRegister: handles of the buffer are exchanged and mapped";

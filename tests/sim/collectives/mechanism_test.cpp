@@ -167,6 +167,10 @@ TEST_CASE("foreshard's own small collectives are one kernel that needs no barrie
   gather.tensors = 0;
   gather.captured = true;
   CHECK(ModelledCollectives(machine).price(gather).uses == CollectiveResource::copy_engine);
+  gather.captured = false;
+  MachineProfile unjoined = bare_h200();
+  unjoined.links.pcie = true;
+  CHECK(ModelledCollectives(unjoined).price(gather).uses == CollectiveResource::copy_engine);
 }
 
 TEST_CASE("a result of a wider dtype takes its own number of CTAs and is written in that dtype") {
