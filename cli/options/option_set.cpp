@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "cli/options/options.hpp"
+#include "core/base/suggest.hpp"
 #include "traces/workload_source/workload_source.hpp"
 
 namespace foreshard::cli {
@@ -30,6 +31,8 @@ struct OptionSet::Parts {
     bool no_others = false;
     bool writes = false;
     bool to_standard_output = false;
+    std::optional<double> least, most;  // of a number
+    bool positive = false;
   };
   std::map<const CLI::Option*, Said> said;  // lookup only, never iterated
   std::string hint;                         // of the value that ended the parse
@@ -47,10 +50,15 @@ Option& Option::type_name(const std::string& name) {
 }
 
 Option& Option::one_of(std::initializer_list<const char*> words) {
-  option_->check(CLI::IsMember(std::vector<std::string>(words.begin(), words.end())));
   OptionSet::Parts::Said& said = set_->parts_->said[option_];
   said.words.assign(words.begin(), words.end());
   said.no_others = true;
+  const auto unknown = [parts = set_->parts_.get(), known = said.words](const std::string& word) -> std::string {
+    if (std::find(known.begin(), known.end(), word) != known.end()) return {};
+    parts->hint = suggestion(word, std::vector<std::string_view>(known.begin(), known.end()));
+    return fmt::format("'{}' is none of {}", word, fmt::join(known, ", "));
+  };
+  option_->check(std::function<std::string(const std::string&)>(unknown));
   return *this;
 }
 
@@ -65,22 +73,23 @@ Option& Option::suggest(std::vector<std::string> words) {
 }
 
 Option& Option::range(unsigned least, unsigned most) {
-  option_->check(CLI::Range(least, most));
-  return *this;
+  return range(static_cast<double>(least), static_cast<double>(most));
 }
 
 Option& Option::range(int least, int most) {
-  option_->check(CLI::Range(least, most));
-  return *this;
+  return range(static_cast<double>(least), static_cast<double>(most));
 }
 
 Option& Option::range(double least, double most) {
-  option_->check(CLI::Range(least, most));
+  OptionSet::Parts::Said& said = set_->parts_->said[option_];
+  said.least = least;
+  said.most = most;
+  option_->type_name(fmt::format("{}:{} to {}", said.type_name.empty() ? "N" : said.type_name, least, most));
   return *this;
 }
 
 Option& Option::positive() {
-  option_->check(CLI::PositiveNumber);
+  set_->parts_->said[option_].positive = true;
   return *this;
 }
 
@@ -109,19 +118,25 @@ OptionSet::OptionSet(const std::string& description, const std::string& program)
 
 OptionSet::~OptionSet() = default;
 
-/// What is wrong with a number, empty where nothing is. CLI11 2.1 takes -1 and what is too large for the largest of 64
-/// bits, 010 for eight, and nothing for no value.
-template <class Number>
-static std::string wrong_number(const std::string& text) {
+/// What is wrong with a number, in one sentence that says the option's range; empty where nothing is. CLI11 2.1 takes
+/// -1 and what is too large for the largest of 64 bits, 010 for eight, and nothing for no value.
+template <class Number, class Said>
+static std::string wrong_number(const std::string& text, const Said& said) {
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool whole = error == std::errc() && end == text.data() + text.size();
+  const auto value = static_cast<double>(number);
+  const bool inside =
+      value >= said.least.value_or(value) && value <= said.most.value_or(value) && (!said.positive || value > 0);
   if constexpr (std::is_floating_point_v<Number>) {
-    return whole && std::isfinite(number) ? std::string() : fmt::format("'{}' is no number", text);
+    if (whole && std::isfinite(number) && inside) return {};
+    if (said.least && said.most) return fmt::format("'{}' is no number from {} to {}", text, *said.least, *said.most);
+    return fmt::format("'{}' is no number{}", text, said.positive ? " above 0" : "");
   } else {
     using Limits = std::numeric_limits<Number>;
-    return whole ? std::string()
-                 : fmt::format("'{}' is no whole number from {} to {}", text, Limits::min(), Limits::max());
+    const Number least = said.least ? static_cast<Number>(*said.least) : said.positive ? Number{1} : Limits::min();
+    const Number most = said.most ? static_cast<Number>(*said.most) : Limits::max();
+    return whole && inside ? std::string() : fmt::format("'{}' is no whole number from {} to {}", text, least, most);
   }
 }
 
@@ -143,8 +158,12 @@ template <class Value>
 Option OptionSet::bind(const std::string& names, Value& value, const std::string& help) {
   CLI::Option* option = parts_->app.add_option(names, value, help);
   using Number = typename NumberIn<Value>::Type;
-  if constexpr (std::is_arithmetic_v<Number>)
-    option->check(std::function<std::string(const std::string&)>(wrong_number<Number>));
+  if constexpr (std::is_arithmetic_v<Number>) {
+    const auto wrong = [parts = parts_.get(), option](const std::string& text) {
+      return wrong_number<Number>(text, parts->said[option]);
+    };
+    option->check(std::function<std::string(const std::string&)>(wrong));
+  }
   if constexpr (std::is_same_v<Value, std::string>)
     option->check(std::function<std::string(const std::string&)>(wrong_text));
   return {*this, *option};

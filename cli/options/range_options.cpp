@@ -43,7 +43,8 @@ Result<GivenRanges> RangeOptions::ranges() const {
         Error error = values.error();
         return tl::unexpected(given->is_file ? of_file(std::move(error), text) : error);
       }
-      add_values(out.ranges, given->key, *values);
+      for (const std::string& again : add_values(out.ranges, given->key, *values))
+        out.repeated.push_back(given->is_file ? given->key + " " + text : given->key + " " + again);
       if (given->is_file)
         for (const std::string& one : *values) out.files.try_emplace({given->key, one}, text);
     }

@@ -17,6 +17,7 @@ struct GivenRanges {
   std::vector<Range> ranges;
   /// Values that are a file's text: by setting and value, the file's name as it was given.
   std::map<std::pair<std::string, std::string>, std::string> files;
+  std::vector<std::string> repeated;  ///< "batch 2": values that are given again, which make no point of their own
 };
 
 class RangeOptions {

@@ -125,7 +125,8 @@ void RankOptions::add_to(OptionSet& set) {
          "show")
       .type_name("SPREADS|recorded");
   set.add_option("--trials", trials_, "how often a job with jitter, or with links that flap, is simulated; default 100")
-      .type_name("N");
+      .type_name("N")
+      .range(1U, sim::kMaxTrials);
   set.add_option("--seed", seed_, "of jitter, and of when links flap: equal seeds give equal times; default 0")
       .type_name("N");
   set.add_option(
@@ -143,10 +144,6 @@ Result<std::optional<std::uint32_t>> RankOptions::kept(const Planned& planned, c
   if (!count || *count == 0)
     return fail(ErrorKind::usage, fmt::format("--ranks '{}' is neither all nor a number from 1", *kept_), {},
                 "as in --ranks all, or --ranks 32");
-  const auto dies = [](const sim::RankDifference& rank) { return rank.dead_from != sim::kNeverDies; };
-  if (std::any_of(differences.ranks.begin(), differences.ranks.end(), dies))
-    return fail(ErrorKind::usage, "a job in which a rank dies has no step whose timelines --ranks could keep", {},
-                "leave one of the two out");
   if (!differences.empty()) return count;
   if (jitter_)
     return fail(ErrorKind::usage,
@@ -197,15 +194,6 @@ Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Plan
   return out;
 }
 
-Result<std::uint32_t> RankOptions::trials_or(std::uint32_t default_trials) const {
-  const std::uint32_t out = trials_.value_or(default_trials);
-  if (out > 0 && out <= sim::kMaxTrials) return out;
-  return fail(ErrorKind::usage, fmt::format("--trials {} is not from 1 to {}", out, sim::kMaxTrials), {},
-              out > 0   ? "their median is known within a per cent from some hundred on"
-              : jitter_ ? "leave --jitter out for the step without chance, or --trials for 100 of them"
-                        : "leave it out for 100 of them");
-}
-
 Result<std::optional<sim::FlappingRequest>> RankOptions::flapping(const Planned& planned,
                                                                   const sim::Differences& differences,
                                                                   Console& console) const {
@@ -215,9 +203,7 @@ Result<std::optional<sim::FlappingRequest>> RankOptions::flapping(const Planned&
   if (jitter_)
     return fail(ErrorKind::usage, "chance and links that flap are not simulated at once", "--jitter",
                 "leave one of the two out");
-  const auto trials = trials_or((*out)->trials);
-  FORESHARD_TRY(trials);
-  (*out)->trials = *trials;
+  (*out)->trials = trials_.value_or((*out)->trials);
   (*out)->seed = seed_.value_or(0);
   (*out)->threads = sim::hardware_threads();
   (*out)->progress = [progress = std::make_shared<Progress>(console, "simulating trials")](
@@ -243,11 +229,9 @@ Result<std::optional<sim::TrialsRequest>> RankOptions::trials(const SourceOption
   FORESHARD_TRY(jitter);
   out.jitter = *jitter;
   out.seed = seed_.value_or(out.seed);
-  const auto trials = trials_or(out.trials);
-  FORESHARD_TRY(trials);
-  out.trials = *trials;
+  out.trials = trials_.value_or(out.trials);
   out.threads = sim::hardware_threads();
-  out.progress = progress_of(*trials, console);
+  out.progress = progress_of(out.trials, console);
   return out;
 }
 

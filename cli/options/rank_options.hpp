@@ -42,9 +42,6 @@ class RankOptions {
                                                           Console& console) const;
 
  private:
-  /// Of `default_trials` where --trials does not say.
-  [[nodiscard]] Result<std::uint32_t> trials_or(std::uint32_t default_trials) const;
-
   UnlikeOptions unlike_;
   FlappingOption flapping_;
   std::vector<std::string> source_;

@@ -8,6 +8,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/settings/settings_table.hpp"
+#include "sim/sweep/ranges.hpp"
 
 namespace foreshard::cli {
 
@@ -80,6 +81,9 @@ Result<Settings> SettingOptions::apply(Settings settings) const {
       auto set = set_setting(settings, given->key, value);
       if (!set) {
         Error error = set.error();
+        if (const auto list = parse_range(given->key, value); list && list->size() > 1)
+          error.hint = fmt::format("one value is taken here, as in {} {}; `foreshard sweep` takes lists and ranges",
+                                   given->option, list->front());
         return tl::unexpected(given->is_file ? of_file(std::move(error), typed) : error);
       }
     }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "cli/reports/counted.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/plan_command.hpp"
 #include "cli/reports/remedy_json.hpp"
@@ -133,7 +134,8 @@ std::size_t count(const SweepResult& result, SweepPoint::State state) {
 }
 
 void print_counts(std::ostream& out, const SweepResult& result) {
-  out << fmt::format("{} points of {} on {}{}: {} ran", result.points.size(), in_line(result.name),
+  out << fmt::format("{} of {} on {}{}: {} ran",
+                     counted(static_cast<std::int64_t>(result.points.size()), "point", "points"), in_line(result.name),
                      in_line(result.machine), result.machine_assumed ? " (assumed)" : "",
                      count(result, SweepPoint::State::ran));
   const std::pair<SweepPoint::State, const char*> others[] = {{SweepPoint::State::out_of_memory, "out of memory"},

@@ -67,8 +67,10 @@ Result<sim::Lengths> read_lengths(const std::string& text) {
   if (!file) {
     // A histogram with a slip in it is no file either.
     const bool digit_first = !text.empty() && text.front() >= '0' && text.front() <= '9';
-    if (digit_first || text.find_first_of(":,") != std::string::npos || text.find("..") != std::string::npos)
+    if (digit_first || text.find_first_of(":,") != std::string::npos || text.find("..") != std::string::npos) {
+      file.error().what = "is no histogram of lengths, and as a file of them " + file.error().what;
       file.error().hint = sim::kLengthForms;
+    }
     return tl::unexpected(std::move(file).error());
   }
   return sim::parse_length_list(*file, text);
@@ -293,6 +295,10 @@ viz::StepMemoryPicture picture_of(const ForecastReport& report) {
   const sim::SeedForecast& seed = report.seeds[sim::worst_of(report.seeds)];
   viz::StepMemoryPicture picture;
   picture.title = report.name + " on " + report.machine;
+  if (report.lengths.drawn()) picture.title += fmt::format(" · seed {}", seed.seed);
+  if (report.lengths.drawn() && report.seeds.size() > 1)
+    picture.title += fmt::format(", the worst of {}", report.seeds.size());
+  if (!report.not_valid.empty()) picture.title += " · not valid";
   picture.headline = forecast_answer(report);
   picture.limit = report.capacity;
   std::vector<sim::StepUse> uses = seed.steps;

@@ -273,8 +273,8 @@ Action add_replay(OptionSet& set) {
   set.add_option("--memory-fraction", options->memory_fraction,
                  "set_per_process_memory_fraction while recording, with --device-memory; default: the limit is found "
                  "from what was released and refused")
-      .range(0.0, 1.0)
-      .type_name("F");
+      .type_name("F")
+      .range(0.0, 1.0);
   add_parsed<Bytes>(set, "--device-memory", options->device_memory, parse_bytes,
                     "the GPU's memory while recording (torch: total_memory)")
       .type_name("SIZE");

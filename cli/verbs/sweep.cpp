@@ -156,7 +156,7 @@ std::uint32_t most_nodes(const Settings& base, const std::vector<Range>& ranges)
 
 /// All that is known before a point is simulated.
 Result<SweepResult> question(const SweepOptions& options, const traces::Source& source,
-                             const sim::MachineProfile& machine, Topology topology) {
+                             const sim::MachineProfile& machine, Topology topology, Console& console) {
   SweepResult result;
   result.memory_limit = memory_limit_of(options.memory_limit, source.memory_capacity, options.source.machine, machine);
   FORESHARD_TRY(sim::check_memory_limit(result.memory_limit, machine));
@@ -171,6 +171,8 @@ Result<SweepResult> question(const SweepOptions& options, const traces::Source& 
   FORESHARD_TRY(given);
   result.ranges = std::move(given->ranges);
   result.files = std::move(given->files);
+  if (!given->repeated.empty())
+    console.note(fmt::format("given more than once, and simulated once: {}", fmt::join(given->repeated, ", ")));
   if (result.ranges.empty()) result.ranges = usual_ranges();
   FORESHARD_TRY(check_fabric_is_used(options.source.fabric, most_nodes(source.settings, result.ranges)));
   return result;
@@ -294,7 +296,7 @@ Result<int> sweep(SweepOptions& options, Console& console) {
   const auto machine = machine_for(options.source, *source, topology, console);
   FORESHARD_TRY(machine);
   const auto workloads = traces::workloads_of(*source, *machine);
-  auto result = question(options, *source, *machine, std::move(topology));
+  auto result = question(options, *source, *machine, std::move(topology), console);
   FORESHARD_TRY(result);
   FORESHARD_TRY(set_fingerprint(options, *source, *machine, *workloads, *result));
   ProgressFile progress;

@@ -110,18 +110,38 @@ bool shards_within_node(const Settings& settings) {
   return ranks != 0 && settings.gpus % ranks == 0;
 }
 
+/// What the settings that only foreshard's own program has ask for and these settings have not: all of it at once.
+std::string own_program_hint(const Settings& settings) {
+  const bool contiguous = settings.all_gather_layout == AllGatherLayout::parameter_contiguous;
+  const bool written = settings.all_gather_input == AllGatherInput::optimizer;
+  const bool direct = settings.reduce_scatter_input == ReduceScatterInput::gradients;
+  const bool one_pass = settings.optimizer == Optimizer::adam_fused || settings.optimizer == Optimizer::sgd;
+  std::string take;
+  const auto add = [&](bool wanted, bool there, std::string_view option) {
+    if (wanted && !there) take += (take.empty() ? "take " : " ") + std::string(option);
+  };
+  add(contiguous || written, settings.all_gather == Transport::low_contention, "--all-gather low-contention");
+  add(direct, outside_nccl(settings.reduce_scatter), "--reduce-scatter low-contention");
+  add(written, one_pass, "--optimizer adam-fused");
+  if (settings.float8 != Float8::none) {
+    add(true, settings.kernels == Kernels::fused, "--kernels fused");
+    add(true, settings.param_dtype == DType::bfloat16, "--param-dtype bfloat16");
+  }
+  return take + ", and plan with --lowering foreshard";
+}
+
 /// What an all-gather whose input the optimizer writes asks for beside what all of them do (check_copies_left_out).
 Result<void> check_all_gather_input(const Settings& settings) {
   if (settings.all_gather_input == AllGatherInput::copy_in) return {};
   if (settings.all_gather != Transport::low_contention)
     return contradiction(
         fmt::format("all_gather_input optimizer with all_gather {} is not built", name(settings.all_gather)),
-        "take --all-gather low-contention, and plan with --lowering foreshard");
+        own_program_hint(settings));
   if (settings.optimizer != Optimizer::adam_fused && settings.optimizer != Optimizer::sgd)
     return contradiction(fmt::format("all_gather_input optimizer with optimizer {}: it goes over the parameters in "
                                      "several passes",
                                      name(settings.optimizer)),
-                         "take --optimizer adam-fused, or sgd");
+                         own_program_hint(settings));
   return {};
 }
 
@@ -137,11 +157,11 @@ Result<void> check_copies_left_out(const Settings& settings) {
   if (contiguous && settings.all_gather != Transport::low_contention)
     return contradiction(fmt::format("{} with all_gather {}: only foreshard's own all-gather places each part", key,
                                      name(settings.all_gather)),
-                         "take --all-gather low-contention, and plan with --lowering foreshard");
+                         own_program_hint(settings));
   if (direct && !outside_nccl(settings.reduce_scatter))
     return contradiction(fmt::format("reduce_scatter_input gradients with reduce_scatter {}: NCCL reads one buffer",
                                      name(settings.reduce_scatter)),
-                         "take --reduce-scatter low-contention, and plan with --lowering foreshard");
+                         own_program_hint(settings));
   if (!shards_within_node(settings) || settings.shard_ranks() > kMaxLowContentionRanks)
     return contradiction(fmt::format("{} over {} shard ranks", key, settings.shard_ranks()),
                          fmt::format("it serves shard groups within a node, of up to {} ranks: replicate over the "
@@ -201,11 +221,11 @@ Result<void> check_float8(const Settings& settings) {
   const std::string key = fmt::format("float8 {}", name(settings.float8));
   if (settings.kernels != Kernels::fused)
     return contradiction(key + " with kernels eager: PyTorch's blocks have no fp8 GEMMs of foreshard's",
-                         "take --kernels fused, and plan with --lowering foreshard");
+                         own_program_hint(settings));
   if (settings.param_dtype && *settings.param_dtype != DType::bfloat16)
     return contradiction(
         fmt::format("{} with param_dtype {}: what is cast to float8 is bfloat16", key, name(*settings.param_dtype)),
-        "take --param-dtype bfloat16");
+        own_program_hint(settings));
   return {};
 }
 

@@ -83,7 +83,9 @@ Result<std::vector<std::string>> parse_range(std::string_view key, std::string_v
   return values;
 }
 
-void add_values(std::vector<Range>& ranges, std::string_view key, const std::vector<std::string>& values) {
+std::vector<std::string> add_values(std::vector<Range>& ranges, std::string_view key,
+                                    const std::vector<std::string>& values) {
+  std::vector<std::string> repeated;
   const auto unit_of = [&](const std::string& value) {
     return key == kUnitKey ? value.substr(0, value.rfind('=')) : std::string();
   };
@@ -92,9 +94,10 @@ void add_values(std::vector<Range>& ranges, std::string_view key, const std::vec
       return r.key == key && unit_of(r.values.front()) == unit_of(value);
     });
     if (range == ranges.end()) range = ranges.insert(range, {std::string(key), {}});
-    if (std::find(range->values.begin(), range->values.end(), value) == range->values.end())
-      range->values.push_back(value);
+    const bool there = std::find(range->values.begin(), range->values.end(), value) != range->values.end();
+    (there ? repeated : range->values).push_back(value);
   }
+  return repeated;
 }
 
 std::vector<Range> usual_ranges() {

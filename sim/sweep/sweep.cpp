@@ -14,6 +14,7 @@ namespace {
 void refuse(SweepPoint& point, const Error& error) {
   point.state = SweepPoint::State::refused;
   point.reason = error.where.empty() ? error.what : error.where + ": " + error.what;
+  if (!error.hint.empty()) point.reason += "; " + error.hint;
 }
 
 void fill(const Prediction& p, SweepPoint& point) {

@@ -392,3 +392,17 @@ TEST_CASE("odd combinations are warnings") {
   s.pytorch = "2.12";
   CHECK(warnings(s).size() == 2);
 }
+
+TEST_CASE("what settings of foreshard's own program ask for is one hint") {
+  Settings s;
+  s.all_gather_layout = AllGatherLayout::parameter_contiguous;
+  s.reduce_scatter_input = ReduceScatterInput::gradients;
+  s.float8 = Float8::tensorwise;
+  REQUIRE_FALSE(check(s));
+  CHECK(check(s).error().hint ==
+        "take --all-gather low-contention --reduce-scatter low-contention --kernels fused --param-dtype bfloat16, and "
+        "plan with --lowering foreshard");
+  s.all_gather = s.reduce_scatter = Transport::low_contention;
+  s.gpus = 4;
+  CHECK(check(s).error().hint == "take --kernels fused --param-dtype bfloat16, and plan with --lowering foreshard");
+}

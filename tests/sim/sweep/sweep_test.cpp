@@ -62,7 +62,10 @@ TEST_CASE("refused points say why and are counted") {
   const auto counts = refusals(points);
   REQUIRE(counts.size() == 2);
   CHECK(counts[0].points == 6);
-  CHECK(counts[0].reason == "another batch or sequence length changes the recorded program itself");
+  CHECK(counts[0].reason ==
+        "another batch or sequence length changes the recorded program itself; record a step at that size, or plan "
+        "from a "
+        "model");
   CHECK(counts[1].points == 6);
   CHECK(counts[1].reason.find("does not divide") != std::string::npos);
   CHECK(costs(points).size() == 6);
