@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/reports/counted.hpp"
 #include "cli/reports/plan_command.hpp"
 #include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
@@ -129,8 +130,9 @@ void print_retrying(std::ostream& out, const TuneReport& report) {
 void print_answer(std::ostream& out, const TuneReport& report) {
   const sim::TuneResult& result = report.result;
   if (!result.best) {
-    out << fmt::format("nothing fits{}: {} points of {} were tried, and none does\n", limit_words(report), result.tried,
-                       in_line(report.name));
+    out << fmt::format("nothing fits{}: {} of {} {} tried, and none does\n", limit_words(report),
+                       counted(static_cast<std::int64_t>(result.tried), "point", "points"), in_line(report.name),
+                       result.tried == 1 ? "was" : "were");
     return;
   }
   const SweepPoint& best = result.best->point;
@@ -196,11 +198,20 @@ void print_graph(std::ostream& out, const TuneReport& report) {
                       ? fmt::format("takes {} ({:+.1f} %), {} reserved", milliseconds(graph.step_ms),
                                     100 * (graph.step_ms / best_ms - 1), format_bytes(graph.peaks.reserved))
                       : std::string("does not fit"));
-  if (!ran(*report.result.with_cuda_graph) || graph.step_ms > best_ms * (1 - sim::kEqualSteps))
-    out << "--allow cuda-graph would not matter: " << takes << '\n';
-  else
-    out << fmt::format("--allow cuda-graph would matter: {}{}\n", takes,
-                       marks(report, graph).empty() ? std::string() : "; " + marks(report, graph));
+  const double within = std::max(graph.difference, report.result.best->point.difference);
+  switch (ran(*report.result.with_cuda_graph) ? worth_of(graph.step_ms / best_ms, within) : GraphWorth::nothing) {
+    case GraphWorth::nothing:
+      out << "--allow cuda-graph would not matter: " << takes << '\n';
+      break;
+    case GraphWorth::not_told_apart:
+      out << fmt::format("--allow cuda-graph may not matter: {}, and ±{:.1f} % a measurement may not tell apart\n",
+                         takes, 100 * within);
+      break;
+    case GraphWorth::faster:
+      out << fmt::format("--allow cuda-graph would matter: {}{}\n", takes,
+                         marks(report, graph).empty() ? std::string() : "; " + marks(report, graph));
+      break;
+  }
 }
 
 void print_counts(std::ostream& out, const TuneReport& report) {
@@ -309,6 +320,11 @@ std::optional<Gain> gain_of(const sim::TuneResult& result) {
   const double within = std::max(start.difference, best.difference);
   const double ms = start.step_ms - best.step_ms;
   return Gain{ms, start.step_ms * within, 100 * ms / start.step_ms, 100 * within};
+}
+
+GraphWorth worth_of(double of_best, double within) {
+  if (of_best > 1 - sim::kEqualSteps) return GraphWorth::nothing;
+  return of_best >= 1 - within ? GraphWorth::not_told_apart : GraphWorth::faster;
 }
 
 void print_tune(std::ostream& out, const TuneReport& report) {

@@ -48,6 +48,14 @@ struct Gain {
 /// may not fit.
 [[nodiscard]] std::optional<Gain> gain_of(const sim::TuneResult& result);
 
+/// What a CUDA graph that nobody allowed would bring: a step of so many times the best one's.
+enum class GraphWorth : std::uint8_t {
+  nothing = 0,         ///< no faster, as a search counts it (sim::kEqualSteps)
+  not_told_apart = 1,  ///< by no more than `within`, to which their ratio is known
+  faster = 2,
+};
+[[nodiscard]] GraphWorth worth_of(double of_best, double within);
+
 [[nodiscard]] Json tune_json(const TuneReport& report);
 void print_tune(std::ostream& out, const TuneReport& report);
 

@@ -15,6 +15,7 @@
 #include "cli/options/options.hpp"
 #include "cli/options/setting_options.hpp"
 #include "cli/options/source_options.hpp"
+#include "cli/reports/counted.hpp"
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/plan_command.hpp"
 #include "cli/reports/store_point.hpp"
@@ -160,9 +161,11 @@ Result<void> search(const TuneOptions& options, sim::WorkloadSource& workloads, 
       return Clock::now() - begin >= std::chrono::nanoseconds(options.time_limit->count);
     };
   report.request.on_progress = [&](const sim::TuneProgress& now) {
-    progress.says(now.best_ms > 0
-                      ? fmt::format("{} points tried, the best so far {}", now.tried, milliseconds(now.best_ms))
-                      : fmt::format("{} points tried, none fits yet", now.tried));
+    progress.says(
+        now.best_ms > 0
+            ? fmt::format("{} tried, the best so far {}",
+                          counted(static_cast<std::int64_t>(now.tried), "point", "points"), milliseconds(now.best_ms))
+            : fmt::format("{} tried, none fits yet", counted(static_cast<std::int64_t>(now.tried), "point", "points")));
     progress.at(now.tried, 0);
   };
   auto result = sim::tune(workloads, machine, report.request);

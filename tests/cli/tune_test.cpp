@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/tune_report.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
@@ -87,4 +88,10 @@ TEST_CASE("wrong questions of a search", "[tune]") {
   CHECK(run_cli(small({"--time-limit", "5"})).status == 2);  // 5 of what?
   CHECK(run_cli(small({"--memory-limit", "64MiB"})).status == 10);
   CHECK(run_cli(small({"--replicate", "3"})).status == 2);
+}
+
+TEST_CASE("a CUDA graph matters where it is told apart from the best without it") {
+  CHECK(worth_of(1.0, 0.022) == GraphWorth::nothing);
+  CHECK(worth_of(0.991, 0.022) == GraphWorth::not_told_apart);
+  CHECK(worth_of(0.9, 0.022) == GraphWorth::faster);
 }
