@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
 
 namespace foreshard::cli {
@@ -80,8 +81,8 @@ std::string step_line(const CompareReport& report) {
   const std::string causes = doubt.empty() ? causes_of(report.comparison) : doubt;
   const std::string why = causes.empty() ? std::string() : ": " + causes;
   if (std::abs(b - a) < kLeastMs) return fmt::format("B takes as long as A, {:.2f} ms a step{}", b, why);
-  return fmt::format("B takes {:.2f} ms a step, {:.2f} ms ({:.1f} %) {} than A{}", b, std::abs(b - a),
-                     std::abs(b / a - 1) * 100, b < a ? "less" : "more", why);
+  return fmt::format("B takes {:.2f} ms a step, {:.2f} ms ({:.1f} %) {} than A{}", b,
+                     std::abs(printed_difference(b, a, 2)), std::abs(b / a - 1) * 100, b < a ? "less" : "more", why);
 }
 
 /// What of the causes is the model's, and not the settings'; empty: no recording is held against a plan, or the causes
@@ -101,7 +102,7 @@ std::string bias_line(const CompareReport& report) {
 
 std::string memory_line(Bytes a, Bytes b) {
   if (a == b) return fmt::format("its peak of reserved memory is the same, {}", format_bytes(b));
-  const Bytes difference = a < b ? b - a : a - b;
+  const Bytes difference = printed_difference(a, b);
   return fmt::format("its peak of reserved memory is {}, {} ({:.1f} %) {}", format_bytes(b), format_bytes(difference),
                      static_cast<double>(difference) / static_cast<double>(a) * 100, b < a ? "less" : "more");
 }
@@ -130,9 +131,15 @@ std::vector<std::string> compare_answer(const CompareReport& report) {
     lines.push_back(fmt::format("A and B are different models ({}): what differs is theirs as well as the settings'",
                                 report.different_models));
   for (const auto& [side, letter] : {std::pair(&report.a, 'A'), std::pair(&report.b, 'B')})
-    if (!side->failure.empty())
+    if (!side->ends.empty())
+      lines.push_back(fmt::format("{} {}", letter, side->ends.front()));
+    else if (!side->failure.empty())
       lines.push_back(fmt::format("{} {}: it has no step time{}", letter, side->failure,
                                   side->peaks ? ", and its memory is that until then" : ""));
+  if (report.hangs()) {
+    lines.push_back("a job that hangs has no step: times and memory are not compared");
+    return lines;
+  }
   if (report.a.step_ms && report.b.step_ms && *report.a.step_ms > 0) lines.push_back(step_line(report));
   if (std::string bias = bias_line(report); !bias.empty()) lines.push_back(std::move(bias));
   if (report.a.peaks && report.b.peaks && report.a.peaks->reserved > 0)

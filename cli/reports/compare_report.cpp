@@ -6,11 +6,13 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <span>
 
 #include "cli/reports/compare_answer.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/terminal/printable.hpp"
+#include "core/base/add_up.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 
@@ -74,6 +76,7 @@ std::vector<Line> time_lines(const CompareReport& report) {
 }
 
 std::vector<Line> lines_of(const CompareReport& report) {
+  if (report.hangs()) return {};
   const RunSummary& a = report.a;
   const RunSummary& b = report.b;
   std::vector<Line> lines = time_lines(report);
@@ -181,21 +184,24 @@ void print_requested_note(std::ostream& out, const CompareReport& report) {
 
 void print_summary(std::ostream& out, const CompareReport& report) {
   const auto side = [&](char letter, const RunSummary& run) {
-    const std::string time = run.step_ms_source.empty() ? "no step time" : "step time " + run.step_ms_source;
+    const std::string time = run.hangs                    ? "hangs"
+                             : run.step_ms_source.empty() ? "no step time"
+                                                          : "step time " + run.step_ms_source;
     out << fmt::format("{}  {}  ({}{}{})\n", letter, in_line(run.path), in_line(run.steps),
                        run.steps.empty() ? "" : ", ", time);
   };
   side('A', report.a);
   side('B', report.b);
-  out << '\n';
   const auto changed = changed_settings(report.a, report.b);
+  if (!report.hangs() || !changed.empty()) out << '\n';
   if (!changed.empty()) {
     Table table({{"setting"}, {"A"}, {"B"}});
     for (const auto& [key, a, b] : changed)
       table.row({key, shown_setting(key, a, report.a.memory_limit), shown_setting(key, b, report.b.memory_limit)});
     table.print(out);
-    out << '\n';
+    if (!report.hangs()) out << '\n';
   }
+  if (report.hangs()) return;
   std::vector<Table::Column> columns{{""}, {"A", kRight}, {"B", kRight}, {"change", kRight}};
   const auto planned = report.model_of_a ? 2 : 3;
   if (report.model)
@@ -217,14 +223,26 @@ void print_summary(std::ostream& out, const CompareReport& report) {
 
 using ByCause = std::array<Nanoseconds, kCauses>;
 
-std::vector<std::string> breakdown_row(const std::string& name, std::span<const Nanoseconds> values, bool with_sign) {
+constexpr int kDecimals = 3;
+
+std::vector<double> in_ms(std::span<const Nanoseconds> times) {
+  std::vector<double> out;
+  for (const Nanoseconds time : times) out.push_back(time.ms());
+  return out;
+}
+
+std::vector<double> printed_parts(std::span<const Nanoseconds> times) {
+  return add_up(in_ms(times), std::accumulate(times.begin(), times.end(), Nanoseconds{}).ms(), kDecimals);
+}
+
+std::vector<std::string> breakdown_row(const std::string& name, const std::vector<double>& values, bool with_sign) {
+  const auto text = [&](double value) {
+    return with_sign ? fmt::format("{:+.3f}", value) : fmt::format("{:.3f}", value);
+  };
   std::vector<std::string> cells{name};
-  Nanoseconds sum;
-  for (const Nanoseconds value : values) {
-    cells.push_back(value.count == 0 ? "-" : with_sign ? signed_ms(value) : plain_ms(value));
-    sum += value;
-  }
-  cells.push_back(with_sign ? signed_ms(sum) : plain_ms(sum));
+  for (const double value : values) cells.push_back(value == 0 ? "-" : text(value));
+  const double sum = as_printed(std::accumulate(values.begin(), values.end(), 0.0), kDecimals);
+  cells.push_back(with_sign && sum == 0 ? "0" : text(sum));
   return cells;
 }
 
@@ -270,15 +288,23 @@ void print_breakdown(std::ostream& out, const CompareReport& report) {
     a[cause] += row.a;
     b[cause] += row.b;
   }
-  ByCause difference{};
-  for (std::size_t i = 0; i < kCauses; ++i) difference[i] = b[i] - a[i];
-  const auto row = [&](const std::string& name, const ByCause& values, bool with_sign) {
-    table.row(breakdown_row(name, std::span(values).first(causes), with_sign));
-  };
-  for (const auto& [phase, values] : phases) row(or_else(phase, "outside phases"), values, true);
-  row("all", difference, true);
-  row("  A", a, false);
-  row("  B", b, false);
+  // A's and B's parts add up to their steps, the row of both to the difference of these, and the phases' to that row.
+  const std::vector<double> of_a = printed_parts(std::span(a).first(causes));
+  const std::vector<double> of_b = printed_parts(std::span(b).first(causes));
+  std::vector<double> all;
+  std::vector<std::vector<double>> of_phases(phases.size());
+  for (std::size_t cause = 0; cause < causes; ++cause) {
+    all.push_back(as_printed(of_b[cause] - of_a[cause], kDecimals));
+    std::vector<double> column;
+    for (const auto& [phase, values] : phases) column.push_back(values[cause].ms());
+    column = add_up(column, all.back(), kDecimals);
+    for (std::size_t i = 0; i < phases.size(); ++i) of_phases[i].push_back(column[i]);
+  }
+  for (std::size_t i = 0; i < phases.size(); ++i)
+    table.row(breakdown_row(or_else(phases[i].first, "outside phases"), of_phases[i], true));
+  table.row(breakdown_row("all", all, true));
+  table.row(breakdown_row("  A", of_a, false));
+  table.row(breakdown_row("  B", of_b, false));
   out << "\nwhy the steps differ\n";
   table.print(out);
   print_bias(out, report);
@@ -417,6 +443,7 @@ Json compare_json(const CompareReport& report) {
   json["different_models"] = text_or_null(report.different_models);
   json["step_ms_source"] = {{"a", text_or_null(report.a.step_ms_source)}, {"b", text_or_null(report.b.step_ms_source)}};
   json["failure"] = {{"a", text_or_null(report.a.failure)}, {"b", text_or_null(report.b.failure)}};
+  json["ends"] = {{"a", texts_or_null(report.a.ends)}, {"b", texts_or_null(report.b.ends)}};
   json["steps"] = {{"a", step_json(comparison.a)}, {"b", step_json(comparison.b)}};
   json["settings"] = Json::object();
   for (const auto& setting : changed_settings(report.a, report.b))
@@ -450,7 +477,8 @@ bool differs(const CompareReport& report) {
   const auto differ = [](const auto& row) { return row.a != row.b; };
   const Comparison& comparison = report.comparison;
   const std::vector<Line> lines = lines_of(report);
-  return !changed_settings(report.a, report.b).empty() || std::any_of(lines.begin(), lines.end(), differ) ||
+  return !changed_settings(report.a, report.b).empty() || report.a.ends != report.b.ends ||
+         std::any_of(lines.begin(), lines.end(), differ) ||
          std::any_of(comparison.breakdown.begin(), comparison.breakdown.end(), differ) ||
          std::any_of(comparison.units.begin(), comparison.units.end(), differ) ||
          std::any_of(comparison.lanes.begin(), comparison.lanes.end(),

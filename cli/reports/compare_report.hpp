@@ -26,6 +26,9 @@ struct CompareReport {
   bool model_of_a = true;          ///< A is that recording, else B
   bool is_own_plan = false;        ///< the plan is that one: all that differs is the model's bias
   std::string model_unknown = {};  ///< why a recording's bias is not known against this plan; empty: it is, or is none
+
+  /// A job that hangs has no step: nothing but settings is compared.
+  [[nodiscard]] bool hangs() const { return a.hangs || b.hangs; }
 };
 
 /// `units`: at most so many rows of the table of units, largest difference first.

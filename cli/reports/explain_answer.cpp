@@ -7,6 +7,7 @@
 #include "accuracy/promises.hpp"
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/no_remedies.hpp"
+#include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
 
 namespace foreshard::cli {
@@ -48,8 +49,9 @@ const sim::Remedy* largest_doubted(const sim::Remedies& remedies) {
 
 /// " --release stash would bring it to 6.32 GiB (8.92 GiB less, the step 33.52 ms instead of 33.51 ms)."
 std::string remedy_words(const sim::Remedies& all, const sim::Remedy& remedy) {
-  std::string text = fmt::format(" {} would bring it to {} ({} less", remedy.setting,
-                                 format_bytes(remedy.peaks.reserved), format_bytes(static_cast<Bytes>(remedy.saving)));
+  std::string text =
+      fmt::format(" {} would bring it to {} ({} less", remedy.setting, format_bytes(remedy.peaks.reserved),
+                  format_bytes(printed_difference(all.before.reserved, remedy.peaks.reserved)));
   if (all.has_time && remedy.has_time) {
     const std::string step = milliseconds(remedy.step_ms), as_is = milliseconds(all.step_ms);
     text += step == as_is ? ", with as long a step" : fmt::format(", the step {} instead of {}", step, as_is);

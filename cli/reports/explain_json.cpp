@@ -11,6 +11,7 @@
 #include "cli/reports/remedy_json.hpp"
 #include "cli/reports/run_answer.hpp"
 #include "cli/reports/run_summary.hpp"
+#include "cli/reports/stored_pictures.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "core/run/block_names.hpp"
 #include "core/run/run_names.hpp"
@@ -228,6 +229,7 @@ Json explain_json(const ExplainReport& report, std::size_t series) {
   json["name"] = report.run.info.name;
   json["fingerprint"] = report.fingerprint.empty() ? Json(nullptr) : Json(report.fingerprint);
   json["ends"] = stored_end_json(report.run);
+  if (const std::vector<std::string> lines = forecast_lines(report.run); !lines.empty()) json["forecast"] = lines;
   json["fit"] = fit_json(fit_of(report));
   if (const std::string experts = plan_text(report.run, "experts", "sentence"); !experts.empty())
     json["experts"] = experts;

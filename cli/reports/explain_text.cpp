@@ -8,14 +8,16 @@
 #include "cli/reports/as_it_is.hpp"
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/indented.hpp"
-#include "cli/reports/job_end.hpp"
 #include "cli/reports/remedy_json.hpp"
 #include "cli/reports/run_summary.hpp"
+#include "cli/reports/stored_pictures.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/terminal/printable.hpp"
+#include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
 #include "core/run/graph_replay.hpp"
+#include "core/run/plan_results.hpp"
 #include "core/run/run_names.hpp"
 #include "core/run/step_title.hpp"
 #include "core/step/graph_schedule.hpp"
@@ -25,11 +27,6 @@ namespace foreshard::cli {
 namespace {
 
 constexpr std::size_t kRows = 8;  ///< of a table; --json has all
-
-std::string percent(Bytes part, Bytes whole) {
-  if (whole == 0) return "";
-  return fmt::format("{:.1f} %", static_cast<double>(part) / static_cast<double>(whole) * 100);
-}
 
 std::string unit_name(const Run& run, UnitId unit) {
   if (unit.value >= run.units.size()) return "(no unit)";
@@ -63,13 +60,21 @@ void print_gap(std::ostream& out, const ExplainReport& report, const Moment& mom
   const Explanation& e = report.explanation;
   out << '\n' << title << " (" << where(report, moment) << (e.asked ? std::string() : since_when(e, moment)) << ")\n";
   Table table({{"part"}, {"bytes", Table::Align::right}, {"of reserved", Table::Align::right}, {"what it is"}});
-  const auto sum = [&](const char* what, Bytes bytes, const char* meaning) {
-    table.row({what, format_bytes_fixed(bytes), percent(bytes, parts.reserved()), meaning});
-  };
   const std::vector<NamedPart> named = named_parts(parts);
+  std::vector<double> bytes;
+  for (const NamedPart& part : named) bytes.push_back(static_cast<double>(part.bytes));
+  const std::vector<double> shares = shares_of(bytes, 1);
+  const auto percent = [&](double share) {
+    return parts.reserved() == 0 ? std::string() : fmt::format("{:.1f} %", share);
+  };
+  double so_far = 0;
+  const auto sum = [&](const char* what, Bytes of, const char* meaning) {
+    table.row({what, format_bytes_fixed(of), percent(so_far), meaning});
+  };
   for (std::size_t i = 0; i < named.size(); ++i) {
-    table.row({"  " + std::string(named[i].name), format_bytes_fixed(named[i].bytes),
-               percent(named[i].bytes, parts.reserved()), std::string(named[i].meaning)});
+    so_far += shares[i];
+    table.row({"  " + std::string(named[i].name), format_bytes_fixed(named[i].bytes), percent(shares[i]),
+               std::string(named[i].meaning)});
     if (i == 1) sum("allocated", parts.allocated(), "requested + rounding");
     if (i == 2) sum("active", parts.active(), "allocated + pending_free");
   }
@@ -239,9 +244,10 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
     table.row({setting, format_bytes_fixed(peaks.reserved), saves, format_bytes_fixed(peaks.allocated),
                has_time ? milliseconds(ms) : "", marks});
   };
-  row(as_it_is(report.run), all.before, "", all.has_time, all.step_ms, "");
+  row(as_it_is(report.run), all.before, "", all.has_time, all.step_ms, all.own_not_valid.empty() ? "" : "not valid");
   for (const sim::Remedy& remedy : all.useful)
-    row(remedy.setting, remedy.peaks, remedy.saving > 0 ? format_bytes_fixed(static_cast<Bytes>(remedy.saving)) : "",
+    row(remedy.setting, remedy.peaks,
+        remedy.saving > 0 ? format_bytes_fixed(printed_difference(all.before.reserved, remedy.peaks.reserved)) : "",
         remedy.has_time, remedy.step_ms,
         remedy_marks(remedy) + (all.has_time && !remedy.has_time && !remedy.valid ? ", time not known" : ""));
   table.print(out);
@@ -257,6 +263,12 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
       else
         ++known->second;
     }
+  for (const std::string& why : all.own_not_valid) {
+    const auto known = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == why; });
+    const std::size_t count = known == reasons.end() ? 0 : known->second;
+    out << fmt::format("  not valid, as it is and {} of them: {}\n", count, why);
+    if (known != reasons.end()) reasons.erase(known);
+  }
   for (const auto& [why, count] : reasons) out << fmt::format("  not valid, {} of them: {}\n", count, why);
   for (const sim::Remedy& remedy : all.useful)
     out << "\n  " << remedy.setting << ": " << remedy.reason << '\n' << indented(remedy.pytorch);
@@ -321,7 +333,8 @@ std::string explained_step(const Run& run, const Explanation& explanation) {
 
 void print_explain(std::ostream& out, const ExplainReport& report) {
   const Explanation& e = report.explanation;
-  for (const std::string& line : stored_end(report.run)) out << in_line(line) << '\n';
+  for (const std::string& line : plan_end(report.run)) out << in_line(line) << '\n';
+  for (const std::string& line : forecast_lines(report.run)) out << in_line(line) << '\n';
   out << in_line(fit_line(fit_of(report))) << '\n'
       << in_line(fmt::format("{}, {}: {}", report.run.info.name, explained_step(report.run, e), headline(report)))
       << '\n';

@@ -2,8 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "cli/terminal/printable.hpp"
+#include "core/base/json_io.hpp"
+#include "core/run/plan_results.hpp"
+#include "core/straggler/rank_members.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -76,6 +82,59 @@ Json hang_json(const sim::Hang& hang) {
   json["ended_ns"] = hang.end.count;
   json["gpu_seconds_lost"] = hang.gpu_seconds();
   return json;
+}
+
+Json stored_hang(const Run& run) {
+  const auto kept = run.results.find("hang");
+  if (kept == run.results.end()) return nullptr;
+  Json hang = parse_ordered_json_text(kept->second);
+  return hang.is_object() ? hang : Json(nullptr);
+}
+
+void print_stored_hang(std::ostream& out, const Run& run) {
+  for (const std::string& line : plan_end(run)) out << in_line(line) << '\n';
+  const Json hang = stored_hang(run);
+  const auto ms = [](const Json& of, const char* key) {
+    return milliseconds(Nanoseconds{of.value(key, std::int64_t{0})}.ms());
+  };
+  const auto list = [](const Json& of, const char* key) {
+    return rank_words(runs_of(of.value(key, std::vector<std::uint32_t>{})));
+  };
+  // On the first of equal ranks; one whose ops are not kept is not known to have begun it.
+  const auto begun = [&](const Json& group, const Json& wait) {
+    const auto ranks = group.value("ranks", std::vector<std::uint32_t>{});
+    const Nanoseconds issued{wait.value("issued_ns", std::int64_t{0})};
+    const auto row = std::find_if(run.rank_ops.begin(), run.rank_ops.end(), [&](const RankOpRecord& of) {
+      return !ranks.empty() && of.rank == ranks.front() && of.op.issue == issued &&
+             of.op.kind == DeviceOpRecord::Kind::collective;
+    });
+    return row == run.rank_ops.end() ? std::string("-") : milliseconds(row->op.start.ms());
+  };
+  Table table({{"ranks"},
+               {"wait in"},
+               {"of", Table::Align::right},
+               {"for ranks"},
+               {"issued at", Table::Align::right},
+               {"since", Table::Align::right},
+               {"their hosts stand at"}});
+  for (const Json& group : hang.value("ranks", Json::array())) {
+    const std::string host = fmt::format("{}, step {}", group.value("host_stands_at", std::string()),
+                                         group.value("host_step", std::uint32_t{0}));
+    for (const Json& wait : group.value("waits", Json::array()))
+      table.row(
+          {list(group, "ranks"),
+           fmt::format("{} ({})", wait.value("collective", std::string()), wait.value("communicator", std::string())),
+           std::to_string(wait.value("ranks", std::uint32_t{0})), list(wait, "absent"), ms(wait, "issued_ns"),
+           begun(group, wait), host});
+  }
+  out << "\nwho waits for whom\n";
+  table.print(out);
+  out << fmt::format(
+      "times since the process began; {}\n",
+      hang.value("whole_steps", std::uint32_t{0}) == 0
+          ? std::string("no step is whole")
+          : fmt::format("step {} is the last whole one, and ends at {}",
+                        hang.value("whole_steps", std::uint32_t{0}) - 1, ms(hang, "last_whole_step_end_ns")));
 }
 
 }  // namespace foreshard::cli

@@ -14,9 +14,8 @@ namespace foreshard::cli {
 /// How, when, and what is lost, one line each; none of a job that goes on.
 [[nodiscard]] std::vector<std::string> end_lines(const sim::Prediction& p);
 
-/// The same as a plan's `ends`, null of a job that goes on; and of a stored run.
+/// The same as a plan's `ends`, null of a job that goes on; and of a stored run, as plan_end() (core/run).
 [[nodiscard]] Json end_json(const sim::Prediction& p);
-[[nodiscard]] std::vector<std::string> stored_end(const Run& run);
 [[nodiscard]] Json stored_end_json(const Run& run);
 
 }  // namespace foreshard::cli

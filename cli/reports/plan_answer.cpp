@@ -15,6 +15,7 @@
 #include "cli/reports/trial_report.hpp"
 #include "cli/reports/upgrade_report.hpp"
 #include "cli/terminal/output.hpp"
+#include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
 #include "core/settings/settings_table.hpp"
@@ -60,11 +61,11 @@ std::string memory_line(const sim::Prediction& p, bool assumed) {
                        format_bytes(oom.device_free), format_bytes(p.memory_capacity));
   }
   const Bytes left = free_at_peak(p);
-  std::string line =
-      fmt::format("{}{}: {}{} of {} reserved at the peak, {} ({:.0f} %) left",
-                  p.may_run_out_of_memory ? "may not fit" : "fits", if_machine(p, assumed),
-                  format_bytes(largest_peaks(p).reserved), host_range_words(p), format_bytes(p.memory_capacity),
-                  format_bytes(left), share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
+  std::string line = fmt::format(
+      "{}{}: {}{} of {} reserved at the peak, {} ({:.0f} %) left", p.may_run_out_of_memory ? "may not fit" : "fits",
+      if_machine(p, assumed), format_bytes(largest_peaks(p).reserved), host_range_words(p),
+      format_bytes(p.memory_capacity), format_bytes(printed_difference(p.memory_capacity, p.memory_capacity - left)),
+      share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
   if (const auto machine = sim::builtin_profile(p.run.info.machine);
       machine && p.memory_capacity == sim::memory_options(*machine).capacity && left < machine->memory_other)
     line += fmt::format("; {} are taken for CUDA's context and NCCL beside it, which is assumed",
@@ -176,9 +177,12 @@ std::string time_line(const sim::Prediction& p, const PlanTime& time) {
     line += fmt::format(", {:.0f} {}", rate, rate_unit(p.run.settings));
   if (p.utilization.value > 0) line += fmt::format(", MFU {:.0f} %", 100 * p.utilization.value);
   if (p.utilization.value <= 0 && !p.utilization.unknown.empty()) line += ", MFU not known (--detail says why)";
+  const std::vector<double> shares =
+      add_up({share_of(p.compute_ms, p.step_ms), share_of(p.exposed_communication_ms, p.step_ms),
+              share_of(p.idle_ms, p.step_ms)},
+             100, 0);
   line += fmt::format("; {}: {:.0f} % compute, {:.0f} % exposed communication, {:.0f} % neither", bound_words(p),
-                      share_of(p.compute_ms, p.step_ms), share_of(p.exposed_communication_ms, p.step_ms),
-                      share_of(p.idle_ms, p.step_ms));
+                      shares[0], shares[1], shares[2]);
   if (p.exposed_communication_ms > kWorthNaming * p.step_ms)
     if (const std::string most = most_exposed(p, time); !most.empty()) line += fmt::format(" (most exposed: {})", most);
   return line;

@@ -6,6 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/phase_table.hpp"
+#include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
 #include "core/explain/explanation.hpp"
 #include "core/explain_time/time_words.hpp"
@@ -26,10 +28,6 @@ std::vector<WaitedKind> waits(const sim::Prediction& p, const PlanTime& time) {
   return time ? waited_kinds(p.run, *time) : std::vector<WaitedKind>{};
 }
 
-std::string share(double part, double whole) {
-  return fmt::format("{:.1f} %", whole > 0 ? 100 * part / whole : 0);
-}
-
 void print_memory(std::ostream& out, const PlanMemory& memory) {
   constexpr auto kRight = Table::Align::right;
   std::string title = "memory at the peak";
@@ -37,6 +35,7 @@ void print_memory(std::ostream& out, const PlanMemory& memory) {
     title += fmt::format(" (step {}{})", memory.step, memory.phase.empty() ? "" : ", " + memory.phase);
   Table table({{title}, {"", kRight}, {"", kRight}});
   const auto whole = static_cast<double>(memory.reserved);
+  std::vector<std::pair<std::string, Bytes>> rows;
   Bytes small = 0;
   std::size_t shown = 0;
   for (const PlanMemory::Row& row : memory.rows) {
@@ -46,33 +45,26 @@ void print_memory(std::ostream& out, const PlanMemory& memory) {
       continue;
     }
     if (held && small > 0) {
-      table.row({"  smaller ones", format_bytes_fixed(small), share(static_cast<double>(small), whole)});
+      rows.emplace_back("smaller ones", small);
       small = 0;
     }
-    table.row({"  " + row.what, format_bytes_fixed(row.bytes), share(static_cast<double>(row.bytes), whole)});
+    rows.emplace_back(row.what, row.bytes);
   }
+  std::vector<double> bytes;
+  for (const auto& [what, of] : rows) bytes.push_back(static_cast<double>(of));
+  const std::vector<double> shares = shares_of(bytes, 1);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    table.row({"  " + rows[i].first, format_bytes_fixed(rows[i].second), fmt::format("{:.1f} %", shares[i])});
   table.row({"reserved", format_bytes_fixed(memory.reserved), "100.0 %"});
   out << '\n';
   table.print(out);
 }
 
 void print_times(std::ostream& out, const std::vector<PhaseTime>& rows) {
-  constexpr auto kRight = Table::Align::right;
-  Table table({{"time of a step, ms"},
-               {"compute", kRight},
-               {"exposed communication", kRight},
-               {"host", kRight},
-               {"other", kRight},
-               {"sum", kRight}});
-  const auto add = [&](const std::string& what, const PhaseTime& row) {
-    const auto ms = [](Nanoseconds time) { return fmt::format("{:.2f}", time.ms()); };
-    table.row({what, ms(row.compute), ms(row.exposed_communication), ms(row.host), ms(row.other), ms(row.sum())});
-  };
+  std::vector<PhaseTime> shown;
   for (const PhaseTime& row : rows)
-    if (!row.phase.empty() || row.sum() >= kShown) add("  " + (row.phase.empty() ? "between phases" : row.phase), row);
-  add("step", total(rows));
-  out << '\n';
-  table.print(out);
+    if (!row.phase.empty() || row.sum() >= kShown) shown.push_back(row);
+  print_phase_table(out, "time of a step, ms", shown, total(rows));
 }
 
 /// Of programs with collectives that FSDP2 has not: which of them the compute stream waits for.

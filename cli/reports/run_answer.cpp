@@ -7,6 +7,7 @@
 
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/plan_answer.hpp"
+#include "core/base/add_up.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/compare/run_totals.hpp"
@@ -174,7 +175,7 @@ Json run_answer_json(const RunAnswer& answer) {
 }
 
 std::string fit_line(const RunAnswer& answer) {
-  const std::string_view word = fits_word(answer);
+  const std::string_view word = answer.deadlock ? "until then" : fits_word(answer);
   if (!answer.lines.empty() && !word.empty() && answer.lines.front().starts_with(fmt::format("{}: ", word)))
     return answer.lines.front();
   if (!answer.peak_reserved) return word.empty() ? "fits: not known, no memory was recorded" : std::string(word);
@@ -184,7 +185,8 @@ std::string fit_line(const RunAnswer& answer) {
                        word.empty() ? "fits: not known" : word, peak);
   const Bytes left = *answer.capacity - std::min(*answer.capacity, *answer.peak_reserved);
   return fmt::format("{}: {} of {} reserved at the peak, {} ({:.0f} %) left", word, peak,
-                     format_bytes(*answer.capacity), format_bytes(left),
+                     format_bytes(*answer.capacity),
+                     format_bytes(printed_difference(*answer.capacity, *answer.capacity - left)),
                      100 * static_cast<double>(left) / static_cast<double>(std::max<Bytes>(*answer.capacity, 1)));
 }
 

@@ -40,6 +40,8 @@ struct RunSummary {
   std::string fabric;                 ///< of a plan: --fabric; empty: the machine's
   std::string topology;               ///< of a plan: the file of --topology; empty: the machine's links
   std::string failure;                ///< of a plan that failed: what it did (plan_failure()), and where
+  std::vector<std::string> ends;      ///< of a planned job that ends before its time: how (plan_end())
+  bool hangs = false;                 ///< it is one that hangs: what it did ends there, and there are no numbers
 };
 
 /// Of `run`, which was read from the store at `path`. `wanted`: of that step, and then no step

@@ -6,6 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/counted.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 
@@ -77,6 +78,8 @@ std::optional<viz::FrontPicture> stored_front(const Run& run) {
   viz::FrontPicture out;
   out.title = fmt::format("{} on {}", text_at(tune, "name"), text_at(tune, "machine"));
   const Json* best = member(tune, "best");
+  if (const Json* valid = best == nullptr ? nullptr : member(*best, "valid"); valid != nullptr && *valid == Json(false))
+    out.title += " · the best one's time is not valid";
   const std::string best_changes = best == nullptr ? std::string() : text_at(*best, "changes");
   for (std::size_t i = 0; i < points->size(); ++i) {
     auto point = front_point((*points)[i], i);
@@ -90,7 +93,7 @@ std::optional<viz::FrontPicture> stored_front(const Run& run) {
   if (out.points.empty()) return std::nullopt;
   const Bytes capacity = bytes_at(tune, "memory_capacity_bytes").value_or(0);
   out.limit = capacity - std::min(capacity, bytes_at(tune, "headroom_bytes").value_or(0));
-  out.headline = fmt::format("everything that was tried: {} points", points->size());
+  out.headline = "everything that was tried: " + counted(static_cast<std::int64_t>(points->size()), "point", "points");
   return out;
 }
 
@@ -120,6 +123,23 @@ std::optional<viz::StepMemoryPicture> stored_step_memory(const Run& run) {
     out.marks.push_back({static_cast<viz::StepMark::Kind>(kind - kMarks.begin()), *step, text_at(mark, "text")});
   }
   return out;
+}
+
+std::vector<std::string> forecast_lines(const Run& run) {
+  const auto stored = stored_step_memory(run);
+  if (!stored) return {};
+  Bytes most = 0;
+  for (const viz::StepMemory& step : stored->steps) most = std::max(most, step.reserved);
+  const std::string step = run.info.kind == RunKind::planned && run.settings.seq
+                               ? fmt::format("one step of {} tokens, the longest that it came to", *run.settings.seq)
+                               : std::string("its source's own steps");
+  const std::string peak = format_bytes(most);
+  const bool said = stored->headline.find(peak) != std::string::npos;
+  return {fmt::format("forecast ({}): {}{}", stored->title, stored->headline,
+                      said ? std::string() : "; its peak of reserved memory is " + peak),
+          fmt::format("the run below, and its memory, is another one's: the plan of {}, in a process of its own (view "
+                      "--picture steps draws the forecast's)",
+                      step)};
 }
 
 std::vector<FrontRun> stored_front_runs(const Run& run) {

@@ -25,6 +25,10 @@ inline constexpr std::string_view kFrontRunsResult = "front_runs";    ///< of ea
 [[nodiscard]] std::optional<viz::FrontPicture> stored_front(const Run& run);
 [[nodiscard]] std::optional<viz::StepMemoryPicture> stored_step_memory(const Run& run);
 
+/// What a forecast that a store holds answered, with its own peak, and whose the rest of the store is; empty: there is
+/// none.
+[[nodiscard]] std::vector<std::string> forecast_lines(const Run& run);
+
 /// What stored_step_memory() reads: all of a picture but its size and theme.
 [[nodiscard]] Json step_memory_json(const viz::StepMemoryPicture& picture);
 

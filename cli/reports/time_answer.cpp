@@ -6,11 +6,11 @@
 
 #include "cli/reports/beside_report.hpp"
 #include "cli/reports/flapping_report.hpp"
-#include "cli/reports/job_end.hpp"
 #include "cli/reports/no_remedies.hpp"
 #include "cli/reports/run_summary.hpp"
 #include "core/explain_time/time_words.hpp"
 #include "core/explain_time/waited_kinds.hpp"
+#include "core/run/plan_results.hpp"
 #include "core/run/step_title.hpp"
 
 namespace foreshard::cli {
@@ -81,7 +81,7 @@ std::optional<double> clean_step_ms(const Run& run, const TimeExplanation& time)
 }
 
 std::vector<std::string> time_answer(const TimeReport& report) {
-  std::vector<std::string> lines = stored_end(report.run);
+  std::vector<std::string> lines = plan_end(report.run);
   const Json flapping = stored_flapping(report.run);
   if (lines.empty() && flapping.is_object()) lines.push_back(flapping.value("sentence", std::string()));
   std::vector<std::string> of_step = sentences(report);

@@ -11,6 +11,7 @@
 #include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_tables.hpp"
 #include "cli/terminal/printable.hpp"
+#include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
 #include "core/explain_time/time_words.hpp"
 #include "core/straggler/straggler_text.hpp"
@@ -34,7 +35,7 @@ void print_reported(std::ostream& out, const TimeReport& report) {
   const TimeExplanation& e = report.time;
   if (report.reported && report.reported->source == "measured")
     out << fmt::format("  measured without a profiler: {:.2f} ms ({:+.2f} ms, not in the timeline and in no cause)\n",
-                       report.reported->ms, report.reported->ms - e.length().ms());
+                       report.reported->ms, printed_difference(report.reported->ms, e.length().ms(), 2));
   else if (report.reported && std::abs(report.reported->ms - e.length().ms()) > kAMean * e.length().ms())
     out << fmt::format("  the run's step time, {:.2f} ms, is the mean of several steps that differ\n",
                        report.reported->ms);
@@ -108,9 +109,9 @@ void print_faster(std::ostream& out, const TimeReport& report, bool detail) {
              format_bytes(all.before.reserved), ""});
   for (std::size_t i = 0; i < all.faster.size() && (detail || i < kRemedies); ++i) {
     const sim::TimeRemedy& r = all.faster[i];
-    table.row({r.setting, milliseconds(r.step_ms), milliseconds(r.saved_ms), fmt::format("{:.2f}", r.saved_within),
-               milliseconds(r.exposed_communication_ms), format_bytes(r.peaks.reserved),
-               format_bytes_difference(r.more_reserved)});
+    table.row({r.setting, milliseconds(r.step_ms), milliseconds(printed_difference(all.step_ms, r.step_ms, 2)),
+               fmt::format("{:.2f}", r.saved_within), milliseconds(r.exposed_communication_ms),
+               format_bytes(r.peaks.reserved), format_bytes_difference(r.more_reserved)});
   }
   if (!all.not_split.empty()) table.row({"fully_shard on embedding and head", "unknown", "", "", "", "", ""});
   table.print(out);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "cli/reports/phase_table.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/terminal/printable.hpp"
+#include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
 #include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_words.hpp"
@@ -29,10 +31,6 @@ std::string ms(Nanoseconds time) {
 std::string time_words(Nanoseconds time) {
   constexpr std::int64_t kSmall = 10'000;
   return time.count < kSmall ? fmt::format("{:.1f} us", time.us()) : fmt::format("{:.2f} ms", time.ms());
-}
-
-std::string share(Nanoseconds time, Nanoseconds whole) {
-  return whole.count == 0 ? "" : fmt::format("{:.1f} %", 100 * time.ms() / whole.ms());
 }
 
 std::string phase_name(const std::string& phase) {
@@ -62,10 +60,11 @@ void print_causes(std::ostream& out, const Run& run, const TimeExplanation& e, s
                {"exposed", Align::right},
                {"times", Align::right},
                {"longest"}});
-  table.row({"compute", ms(e.compute), share(e.compute, e.length()), "", "",
-             e.kernel_contention.count > 0
-                 ? fmt::format("of it {} ms slower beside collectives", ms(e.kernel_contention))
-                 : ""});
+  std::vector<std::vector<std::string>> rows{
+      {"compute", "", "", "", "",
+       e.kernel_contention.count > 0 ? fmt::format("of it {} ms slower beside collectives", ms(e.kernel_contention))
+                                     : ""}};
+  std::vector<double> times{e.compute.ms()};
   CauseTotal others;
   for (std::size_t i = 0; i < causes.size(); ++i) {
     const CauseTotal& total = totals[static_cast<std::size_t>(causes[i])];
@@ -76,35 +75,35 @@ void print_causes(std::ostream& out, const Run& run, const TimeExplanation& e, s
       continue;
     }
     const IdlePart& part = e.parts[total.longest];
-    table.row({std::string(title(causes[i])), ms(total.time), share(total.time, e.length()), or_blank(total.exposed),
-               std::to_string(total.parts),
-               fmt::format("{}, {}", time_words(part.length()),
-                           causes[i] != IdleCause::launch && causes[i] != IdleCause::kernel_gap
-                               ? op_words(run, part.op)
-                               : "before " + op_words(run, part.op))});
+    times.push_back(total.time.ms());
+    rows.push_back({std::string(title(causes[i])), "", "", or_blank(total.exposed), std::to_string(total.parts),
+                    fmt::format("{}, {}", time_words(part.length()),
+                                causes[i] != IdleCause::launch && causes[i] != IdleCause::kernel_gap
+                                    ? op_words(run, part.op)
+                                    : "before " + op_words(run, part.op))});
   }
-  if (others.parts > 0)
-    table.row({"other causes", ms(others.time), share(others.time, e.length()), or_blank(others.exposed),
-               std::to_string(others.parts), ""});
+  if (others.parts > 0) {
+    times.push_back(others.time.ms());
+    rows.push_back({"other causes", "", "", or_blank(others.exposed), std::to_string(others.parts), ""});
+  }
+  const std::vector<double> printed = add_up(times, e.length().ms(), 2), shares = shares_of(times, 1);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i][1] = fmt::format("{:.2f}", printed[i]);
+    rows[i][2] = fmt::format("{:.1f} %", shares[i]);
+    table.row(rows[i]);
+  }
   table.row({"step", ms(e.length()), "100.0 %", ms(e.exposed_communication), "", ""});
   table.print(out);
   const PhaseTime sum = total(phase_times(run, e));
-  out << fmt::format("  as plan has it: compute {} + exposed communication {} + host {} + other {} = {} ms\n",
-                     ms(sum.compute), ms(sum.exposed_communication), ms(sum.host), ms(sum.other), ms(sum.sum()));
+  const std::vector<double> parts = printed_phase_parts(sum);
+  out << fmt::format(
+      "  as plan has it: compute {:.2f} + exposed communication {:.2f} + host {:.2f} + other {:.2f} = {} ms\n",
+      parts[0], parts[1], parts[2], parts[3], ms(sum.sum()));
 }
 
 void print_phases(std::ostream& out, const Run& run, const TimeExplanation& e) {
-  out << "\nby phase, ms\n";
-  const auto right = Align::right;
-  Table table({{"phase"},
-               {"compute", right},
-               {"exposed communication", right},
-               {"host", right},
-               {"other", right},
-               {"sum", right}});
-  for (const PhaseTime& p : phase_times(run, e))
-    table.row({phase_name(p.phase), ms(p.compute), ms(p.exposed_communication), ms(p.host), ms(p.other), ms(p.sum())});
-  table.print(out);
+  const std::vector<PhaseTime> rows = phase_times(run, e);
+  print_phase_table(out, "by phase, ms", rows, total(rows));
 }
 
 void print_longest(std::ostream& out, const Run& run, const TimeExplanation& e) {

@@ -109,6 +109,7 @@ Result<CompareReport> compare_pair(const Run& a, const std::string& a_path, cons
     summaries[i]->fingerprint = fingerprint_of(i == 0 ? a : b);
   }
   report.different_models = model_difference(a, b);
+  if (report.hangs()) return report;
   report.steps_differ = (!steps.a && steps_differ(a)) || (!steps.b && steps_differ(b));
   CompareRequest request{steps.a, steps.b, reported(report.a), reported(report.b)};
   std::optional<sim::Prediction> own;

@@ -70,8 +70,11 @@ constexpr const char* kRanksDiffer =
     "with "
     "the same options";
 
-bool ranks_differ(const Run& run) {
-  return run.info.kind == RunKind::planned && !run.ranks.empty();
+/// Why no change of settings is simulated for this run; empty: changes are.
+std::string no_remedies_of(const Run& run) {
+  if (!plan_end(run).empty())
+    return "no change of settings keeps this job from its end: what needs mending is the rank or the link that ends it";
+  return run.info.kind == RunKind::planned && !run.ranks.empty() ? kRanksDiffer : "";
 }
 
 }  // namespace
@@ -105,10 +108,7 @@ Result<sim::Prediction> plan_where_recorded(const Workload& workload, const Reme
 
 Result<void> add_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options, Console& console,
                           ExplainReport& report) {
-  if (ranks_differ(report.run)) {
-    report.no_remedies = kRanksDiffer;
-    return {};
-  }
+  if (report.no_remedies = no_remedies_of(report.run); !report.no_remedies.empty()) return {};
   const std::string& of_run = report.run.info.machine;
   const auto machine = machine_of_run(options.machine, report.run);
   if (!machine && options.machine.empty()) {
@@ -136,10 +136,7 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
 
 Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options, Console& console,
                                TimeReport& report) {
-  if (ranks_differ(report.run)) {
-    report.no_remedies = kRanksDiffer;
-    return {};
-  }
+  if (report.no_remedies = no_remedies_of(report.run); !report.no_remedies.empty()) return {};
   const std::string& of_run = report.run.info.machine;
   const auto machine = machine_of_run(options.machine, report.run);
   if (!machine && options.machine.empty()) {

@@ -7,23 +7,40 @@
 
 #include "cli/options/options.hpp"
 #include "cli/reports/fingerprint.hpp"
+#include "cli/reports/hang_report.hpp"
 #include "cli/reports/job_end.hpp"
+#include "cli/reports/run_summary.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_report.hpp"
 #include "cli/verbs/explain_remedies.hpp"
 #include "cli/verbs/run_links.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "core/run/plan_results.hpp"
 #include "sim/roofline/roofline.hpp"
 #include "viz/svg/time_path.hpp"
 
 namespace foreshard::cli {
 namespace {
 
-/// Of a job that ends before its time: that, which is the answer.
-Error no_time(Error error, const Run& run) {
-  if (const std::vector<std::string> end = stored_end(run); !end.empty())
-    error.what = fmt::format("the job {}: its time cannot be explained", end.front());
-  return error;
+/// Of a job that hangs: there is no step whose time could be looked at, and who waits for whom is the answer.
+Result<int> explain_hang(const ExplainedTime& wanted, Console& console) {
+  if (!wanted.picture.empty())
+    return fail(ErrorKind::usage, "a job that hangs has no step whose critical path could be drawn", "-o",
+                "foreshard view draws what each rank did until then, and export --format svg-graph who waits for whom");
+  if (wanted.json) {
+    Json json = json_result("explain");
+    json["run"] = wanted.path;
+    json["name"] = wanted.run.info.name;
+    json["ends"] = stored_end_json(wanted.run);
+    json["headline"] = plan_end(wanted.run).front();
+    json["hang"] = stored_hang(wanted.run);
+    print_json(console.out, json);
+  } else {
+    print_stored_hang(console.out, wanted.run);
+  }
+  const std::string waits = plan_text(wanted.run, "deadlock");
+  console.error("deadlock:\n" + waits.substr(0, waits.find_last_not_of('\n') + 1));
+  return static_cast<int>(ErrorKind::deadlock);
 }
 
 /// With the links' profile: where there is none, links_of() has said so.
@@ -39,8 +56,9 @@ Result<void> add_roofline(const ExplainedTime& wanted, TimeReport& report) {
 }  // namespace
 
 Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
+  if (!stored_hang(wanted.run).is_null() && !plan_end(wanted.run).empty()) return explain_hang(wanted, console);
   const auto time = explain_time(wanted.run, wanted.step);
-  if (!time) return tl::unexpected(in_run(no_time(time.error(), wanted.run), wanted.run.info.name, wanted.path));
+  if (!time) return tl::unexpected(in_run(time.error(), wanted.run.info.name, wanted.path));
   TimeReport report{
       wanted.path, wanted.run, *time, critical_path(wanted.run, *time), std::nullopt, find_stragglers(wanted.run),
       std::nullopt};

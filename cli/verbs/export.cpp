@@ -15,6 +15,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "core/base/suggest.hpp"
 #include "core/base/units.hpp"
+#include "core/run/plan_results.hpp"
 #include "core/run/step_title.hpp"
 #include "traces/export/byte_sink.hpp"
 #include "traces/export/chakra.hpp"
@@ -235,6 +236,7 @@ Result<int> run_export(ExportOptions& options, Console& console) {
   if (options.format == "csv") return export_csv(options, console);
   const auto run = traces::read_run(options.run, {console.unverified});
   FORESHARD_TRY(run);
+  if (const auto end = plan_end(*run); !end.empty()) console.warn("the job " + end.front());
   if (options.format == "snapshot") return export_snapshot(options, *run, console);
   if (options.format == "chakra") return export_chakra(options, *run, console);
   if (options.format == "dot" || options.format == "svg-graph") return export_graph(options, *run, console);

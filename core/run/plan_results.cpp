@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json_io.hpp"
 
 namespace foreshard {
 namespace {
+
+constexpr std::string_view kDeadlocks = "deadlocks";
 
 bool has(const Run& run, const char* key, std::string_view text) {
   const auto found = run.results.find(key);
@@ -26,7 +31,37 @@ std::optional<double> result_number(const Run& run, const std::string& key) {
 std::string_view plan_failure(const Run& run) {
   if (run.info.kind != RunKind::planned) return {};
   if (has(run, "out_of_memory", "true")) return "ran out of memory";
-  return run.results.contains("deadlock") && !has(run, "deadlock", "null") ? "deadlocks" : "";
+  return run.results.contains("deadlock") && !has(run, "deadlock", "null") ? kDeadlocks : "";
+}
+
+std::vector<std::string> result_texts(const Run& run, const std::string& key) {
+  std::vector<std::string> out;
+  const auto kept = run.results.find(key);
+  if (kept == run.results.end()) return out;
+  const nlohmann::json texts = parse_json_text(kept->second);
+  if (!texts.is_array()) return out;
+  for (const nlohmann::json& text : texts)
+    if (text.is_string()) out.push_back(text.get<std::string>());
+  return out;
+}
+
+std::vector<std::string> plan_end(const Run& run) {
+  return run.info.kind == RunKind::planned ? result_texts(run, "ends") : std::vector<std::string>{};
+}
+
+const StepRecord* hung_step(const Run& run) {
+  if (plan_failure(run) != kDeadlocks) return nullptr;
+  const auto found =
+      std::find_if(run.steps.begin(), run.steps.end(), [](const StepRecord& step) { return !step.device_end; });
+  return found == run.steps.end() ? nullptr : &*found;
+}
+
+std::optional<Nanoseconds> hang_end(const Run& run) {
+  if (hung_step(run) == nullptr) return std::nullopt;
+  Nanoseconds last;
+  for (const DeviceOpRecord& op : run.device_ops) last = std::max(last, op.end);
+  for (const RankOpRecord& row : run.rank_ops) last = std::max(last, row.op.end);
+  return last;
 }
 
 std::optional<StepRecord> out_of_memory_step(const Run& run) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/run/run.hpp"
 
@@ -14,10 +15,22 @@ namespace foreshard {
 /// The answer under a key, where it is a number.
 [[nodiscard]] std::optional<double> result_number(const Run& run, const std::string& key);
 
+/// The answer under a key, where it is a list of texts; else empty.
+[[nodiscard]] std::vector<std::string> result_texts(const Run& run, const std::string& key);
+
 /// What kept a plan from its end: "ran out of memory" or "deadlocks"; empty: nothing did, or it is no plan. None of the
 /// steps of such a run has a time: it was simulated once, without the host's calibration, and its first ones are the
 /// start of the process.
 [[nodiscard]] std::string_view plan_failure(const Run& run);
+
+/// How a planned job ends before its time (a rank that issues nothing, a link that is down for too long), as its plan
+/// says it, one line each: whatever shows the run says them first. Empty of a job that goes on.
+[[nodiscard]] std::vector<std::string> plan_end(const Run& run);
+
+/// Of a plan that hangs the first step that its GPU did not come to the end of; null: of every other run.
+[[nodiscard]] const StepRecord* hung_step(const Run& run);
+/// Then, when the last that is known of any rank ends: a collective that ends there waits for ever.
+[[nodiscard]] std::optional<Nanoseconds> hang_end(const Run& run);
 
 /// Of a plan that ran out of memory the step in which it did, up to the failed request, with the peaks until then;
 /// index −1: before the first step. None: it did not.

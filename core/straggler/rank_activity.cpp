@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/run/plan_results.hpp"
 #include "core/straggler/first_cause.hpp"
+#include "core/straggler/hang_waits.hpp"
 
 namespace foreshard {
 namespace {
@@ -56,6 +58,22 @@ RankRow row_of(const RankSpans& rank, const std::vector<RankMembers>& groups, bo
   return out;
 }
 
+/// Of a job that hangs each rank goes on waiting, or being dead, up to the last that is known of any of them.
+void add_hang(const Run& run, std::vector<RankRow>& rows) {
+  const std::optional<Nanoseconds> last = hang_end(run);
+  if (!last) return;
+  const auto waits = hang_waits(run);
+  for (RankRow& row : rows) {
+    const Nanoseconds end = row.stretches.back().end;
+    if (end >= *last) continue;
+    const auto whom = waits.find(row.rank);
+    if (whom == waits.end())
+      row.stretches.push_back({RankState::idle, end, *last, 0});
+    else
+      row.stretches.push_back({RankState::waiting, end, *last, whom->second});
+  }
+}
+
 }  // namespace
 
 std::optional<RankActivity> rank_activity(const Run& run) {
@@ -75,6 +93,7 @@ std::optional<RankActivity> rank_activity(const Run& run) {
   for (const RankSpans& rank : straggler_detail::rank_spans(run))
     if (!rank.spans.empty()) out.rows.push_back(row_of(rank, groups, each));
   if (out.rows.empty()) return std::nullopt;
+  add_hang(run, out.rows);
   std::erase_if(groups, [](const RankMembers& members) { return members.kept; });
   out.not_kept = std::move(groups);
   return out;

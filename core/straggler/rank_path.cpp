@@ -9,6 +9,7 @@
 
 #include "core/device/collective_names.hpp"
 #include "core/run/allocation_names.hpp"
+#include "core/run/plan_results.hpp"
 #include "core/straggler/first_cause.hpp"
 
 namespace foreshard {
@@ -39,6 +40,7 @@ class PathGround {
     }
     for (const RankOpRecord& row : run.rank_ops)
       if (row.sequence >= 0) collectives_.try_emplace(key_of(row), &row);
+    if (const StepRecord* hung = hung_step(run)) ends_.erase(ends_.lower_bound(hung->index), ends_.end());
   }
 
   [[nodiscard]] const Run& run() const { return run_; }

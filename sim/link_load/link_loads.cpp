@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/run/collective_key.hpp"
+#include "core/run/plan_results.hpp"
 #include "sim/collectives/group.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/collectives/network_rate.hpp"
@@ -126,9 +127,11 @@ LinkLoads link_loads(const Run& run, const Workload* workload, const MachineProf
   const std::uint32_t rank = run.ranks.empty() ? 0 : run.ranks.front().rank;
   std::map<CollectiveRequest, Loads> known;
   std::array<LinkLoad, kEnumSize<LinkClass>> links;
+  const std::optional<Nanoseconds> hangs = hang_end(run);
   for (std::size_t i = 0; i < run.device_ops.size(); ++i) {
     const DeviceOpRecord& op = run.device_ops[i];
     if (op.kind != DeviceOpRecord::Kind::collective || op.bytes == 0) continue;
+    if (hangs && op.end == *hangs) continue;  // it waits for ever, and moves nothing
     const auto group = groups.of(op);
     if (!group) ++out.not_placed;
     if (!group || group->options.ranks < 2) continue;

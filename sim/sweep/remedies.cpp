@@ -183,6 +183,7 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   FORESHARD_TRY(base);
   Remedies out;
   out.before = base->peaks;
+  out.own_not_valid = base->not_valid;
   out.out_of_memory = base->out_of_memory;
   out.has_time = base->has_time;
   out.step_ms = base->step_ms;

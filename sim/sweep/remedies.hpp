@@ -59,7 +59,8 @@ struct Remedies {
   bool out_of_memory = false;
   bool has_time = false;
   double step_ms = 0;
-  bool emulated = false;  ///< as in Prediction; a remedy whose program is not alike there has no time
+  std::vector<std::string> own_not_valid;  ///< what is against the run's own settings; empty: they are valid
+  bool emulated = false;                   ///< as in Prediction; a remedy whose program is not alike there has no time
   /// Those that save reserved memory, by Remedy::worth(); out of memory: those that fit, on the fewest nodes, then
   /// those whose time is known and has no retries in each step, those with retries, valid ones, those that surely fit,
   /// those that leave the sequence length and fast ones (a token) first, without those that change more than another

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/base/units.hpp"
+#include "core/run/plan_results.hpp"
 #include "core/run/run_names.hpp"
 #include "core/settings/settings_table.hpp"
 #include "viz/scene/svg_writer.hpp"
@@ -81,8 +82,19 @@ std::string headline(const Run& run) {
   return fmt::format("{} ({})", run.info.name.empty() ? "run" : run.info.name, name(run.info.kind));
 }
 
+std::string not_valid(const Run& run) {
+  if (run.info.valid) return {};
+  const std::vector<std::string> why = result_texts(run, "not_valid");
+  if (why.empty()) return "not valid: outside what the model was calibrated on";
+  return fmt::format("not valid: {}{}", why.front(),
+                     why.size() > 1 ? fmt::format(" (and {} more)", why.size() - 1) : std::string());
+}
+
 std::vector<std::string> subtitle(const Run& run, const Window& window) {
-  std::vector<std::string> out{window.step};
+  std::vector<std::string> out;
+  if (const std::vector<std::string> end = plan_end(run); !end.empty()) out.push_back(end.front());
+  if (std::string why = not_valid(run); !why.empty()) out.push_back(std::move(why));
+  out.push_back(window.step);
   const std::string gpu = run.info.gpu.empty() ? run.info.machine : run.info.gpu;
   const std::string where = run.settings.nodes > 1 ? fmt::format("{} nodes × {}", run.settings.nodes, run.settings.gpus)
                                                    : std::to_string(run.settings.gpus);
@@ -110,7 +122,6 @@ std::vector<std::string> caption(const Run& run, const Window& window, const Cap
                               run.measured->cycle > 1 ? "mean: steps differ" : "median"));
   if (facts.memory != nullptr) memory_facts(*facts.memory, facts.least_gib, out);
   if (std::string note = clock_note(window); !note.empty()) out.push_back(std::move(note));
-  if (!run.info.valid) out.emplace_back("outside what the model was calibrated on");
   if (facts.pale) out.emplace_back("pale: issued by the host in another step");
   return out;
 }

@@ -14,7 +14,10 @@ namespace foreshard::viz {
 
 /// "planned: l1b_implicit".
 [[nodiscard]] std::string headline(const Run& run);
-/// Pieces that may be broken apart into lines: step, machine, versions, settings that differ from the defaults.
+/// "not valid: …", the first reason and how many there are; empty: its times and memory are.
+[[nodiscard]] std::string not_valid(const Run& run);
+/// Pieces that may be broken apart into lines: how a planned job ends before its time, that it is not valid, step,
+/// machine, versions, settings that differ from the defaults.
 [[nodiscard]] std::vector<std::string> subtitle(const Run& run, const Window& window);
 /// What came out (times where the run has them, peaks of the shown span), what was given back or not to be had, and
 /// whose clocks were laid over each other: pieces for the lines below the picture.

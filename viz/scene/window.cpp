@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/run/plan_results.hpp"
+
 namespace foreshard::viz {
 namespace {
 
@@ -31,8 +33,10 @@ void add_incomplete_step(const Run& run, Recording recording, std::vector<ShownS
 
 std::vector<ShownStep> steps_of(const Run& run, Recording recording) {
   std::vector<ShownStep> steps;
+  const StepRecord* hung = hung_step(run);
   for (const StepRecord& step : run.steps)
-    if (step.recording == recording) steps.push_back({step.index, step.start, step.end, true});
+    if (step.recording == recording)
+      steps.push_back({step.index, step.start, step.end, hung == nullptr || step.index < hung->index});
   add_incomplete_step(run, recording, steps);
   return steps;
 }
@@ -64,12 +68,14 @@ std::optional<Side> side_of(const Run& run, Recording recording, bool memory, co
     side.first = steps.front().start;
     side.last = steps.back().end;
   } else {
-    const auto found = request.step ? std::find_if(steps.begin(), steps.end(),
-                                                   [&](const ShownStep& step) { return step.index == *request.step; })
-                                    : std::prev(steps.end());
+    const auto asked = [&](const ShownStep& step) { return request.step && step.index == *request.step; };
+    const auto broken = [](const ShownStep& step) { return !step.complete; };
+    auto found = request.step ? std::find_if(steps.begin(), steps.end(), asked)
+                              : std::find_if(steps.begin(), steps.end(), broken);
+    if (!request.step && found == steps.end()) --found;
     if (found == steps.end()) return std::nullopt;
     side.first = found->start;
-    side.last = found->end;
+    side.last = request.step ? found->end : steps.back().end;
   }
   side.origin = side.first;
   return side;
@@ -83,7 +89,7 @@ Nanoseconds device_end(const Run& run, const Side& side) {
   return end;
 }
 
-std::string title(const Window& window, const WindowRequest& request) {
+std::string title(const Run& run, const Window& window, const WindowRequest& request) {
   const Side& side = window.memory ? *window.memory : *window.lanes;
   if (side.steps.empty()) return "whole recording";
   if (request.all) return fmt::format("steps {}–{}", side.steps.front().index, side.steps.back().index);
@@ -92,11 +98,14 @@ std::string title(const Window& window, const WindowRequest& request) {
       if (step.start == of.first) return step.index;
     return of.steps.back().index;
   };
-  const int last = side.steps.back().index;
-  std::string out = fmt::format("step {}", index(side));
-  if (window.memory && window.lanes && index(*window.memory) != index(*window.lanes))
-    out = fmt::format("memory of step {}, lanes of step {}", index(*window.memory), index(*window.lanes));
-  if (!side.steps.back().complete && index(side) == last) out += " (out of memory)";
+  const int first = index(side), last = side.steps.back().index;
+  std::string out = fmt::format("step {}", first);
+  if (first != last && side.last == side.steps.back().end) out = fmt::format("steps {}–{}", first, last);
+  if (window.memory && window.lanes && first != index(*window.lanes))
+    out = fmt::format("memory of step {}, lanes of step {}", first, index(*window.lanes));
+  const auto shown = [&](const ShownStep& step) { return step.index == first && !step.complete; };
+  if (std::any_of(side.steps.begin(), side.steps.end(), shown))
+    out += hung_step(run) != nullptr ? " (hangs)" : " (out of memory)";
   return out;
 }
 
@@ -196,7 +205,7 @@ Result<Window> choose_window(const Run& run, const WindowRequest& request) {
                 fmt::format("there is nothing between {:.3f} ms and {:.3f} ms", window.from.ms(), window.to.ms()),
                 "--from/--to",
                 fmt::format("times count from the step's begin; what is shown lasts {:.3f} ms", length.ms()));
-  window.step = title(window, request);
+  window.step = title(run, window, request);
   return window;
 }
 

@@ -17,7 +17,7 @@
 namespace foreshard::viz {
 
 struct WindowRequest {
-  std::optional<std::int32_t> step = {};  ///< none: the last one
+  std::optional<std::int32_t> step = {};  ///< none: the last one; of a plan that hangs from there to the end
   bool all = false;                       ///< every step; then `step` is not read
   std::optional<Nanoseconds> from = {};   ///< from the step's begin; none: the step's begin
   std::optional<Nanoseconds> to = {};     ///< none: when the host and the compute stream have ended
@@ -28,7 +28,7 @@ struct ShownStep {
   std::int32_t index = 0;
   Nanoseconds start;
   Nanoseconds end;
-  bool complete = true;  ///< false: memory ran out in it
+  bool complete = true;  ///< false: memory ran out in it, or the job hung before its end
 };
 
 /// One side of the picture on its own clock.

@@ -73,10 +73,11 @@ class Picture {
     double y = kEdge + 8;
     svg_.text({kEdge, y}, fmt::format("{}, {}", run_.info.name, step_title(run_, e_.recording, e_.step)),
               {20, ink_.text, "start", true});
-    for (const std::string& line : wrapped(words_of(headline_), " ", width_ - 2 * kEdge, kHeadSize)) {
-      y += kHeadLine;
-      svg_.text({kEdge, y}, line, {kHeadSize, ink_.faint});
-    }
+    for (const std::string& text : {not_valid(run_), headline_})
+      for (const std::string& line : wrapped(words_of(text), " ", width_ - 2 * kEdge, kHeadSize)) {
+        y += kHeadLine;
+        svg_.text({kEdge, y}, line, {kHeadSize, ink_.faint});
+      }
     legend_.push_back({"compute", kCompute, {}, 0});
     const CauseTotals totals = cause_totals(e_);
     for (const IdleCause cause : kEnumValues<IdleCause>)

@@ -1,4 +1,5 @@
 // What every rank does over time, and the critical path over them, on ranks made by hand: times in microseconds.
+#include "core/run/plan_results.hpp"
 #include "core/straggler/rank_activity.hpp"
 #include "core/straggler/rank_path.hpp"
 #include "tests/catch.hpp"
@@ -247,4 +248,44 @@ TEST_CASE("the paths of all steps are each step's own, and take time linear in t
       [&](unsigned steps) { REQUIRE(rank_paths(steps == 64 ? few : many).size() == steps - 1); }, 64, 1024);
   INFO("exponent " << exponent);
   CHECK(exponent < test::kLinearWithin);
+}
+
+TEST_CASE("ranks of a plan that hangs wait for the dead one to the last that is known, and no path leads through it") {
+  Job job(3);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    job.rank(rank);
+    job.kernel(0, "before", 0, 100);
+    job.kernel(1, "mm", 100, 200);
+    job.gather(1, 200, 300, 0);
+    job.kernel(1, "add", 300, 400);
+    if (rank != 1) job.gather(2, 420, 900, 0);
+  }
+  Run& run = job.run();
+  run.info.kind = RunKind::planned;
+  for (const std::int32_t index : {0, 1, 2}) {
+    StepRecord step;
+    step.index = index;
+    if (index < 2) step.device_end = Nanoseconds::from_us(100 + 300 * index);
+    run.steps.push_back(step);
+  }
+  run.results = {{"deadlock", "\"rank 1 issues nothing\""},
+                 {"hang", R"({"dead": [{"rank": 1}], "ranks": [{"ranks": [0, 2], "waits": [{"absent": [1]}]}]})"}};
+  REQUIRE(hung_step(run) != nullptr);
+  CHECK(hung_step(run)->index == 2);
+  CHECK(hang_end(run) == Nanoseconds::from_us(900));
+  const auto found = rank_activity(run);
+  REQUIRE(found);
+  REQUIRE(found->rows.size() == 3);
+  for (const RankRow& row : found->rows) {
+    const RankStretch& last = row.stretches.back();
+    CHECK(last.state == (row.rank == 1 ? RankState::idle : RankState::waiting));
+    CHECK(microseconds(last.begin) == 400);
+    CHECK(microseconds(last.end) == 900);
+  }
+  CHECK(found->rows[0].stretches.back().for_rank == 1);
+  CHECK(rank_path(run)->step == 1);
+  run.results["hang"] = "[]";  // damaged
+  CHECK(rank_activity(run)->rows[0].stretches.back().state == RankState::idle);
+  run.results.clear();
+  CHECK(hung_step(run) == nullptr);
 }

@@ -1,0 +1,57 @@
+#include "cli/reports/phase_table.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <numeric>
+
+#include "cli/terminal/output.hpp"
+#include "core/base/add_up.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr int kDecimals = 2;
+constexpr std::array<Nanoseconds PhaseTime::*, 4> kParts{&PhaseTime::compute, &PhaseTime::exposed_communication,
+                                                         &PhaseTime::host, &PhaseTime::other};
+
+void add_row(Table& table, const std::string& title, const std::vector<double>& parts) {
+  std::vector<std::string> cells{title};
+  for (const double part : parts) cells.push_back(fmt::format("{:.2f}", part));
+  cells.push_back(fmt::format("{:.2f}", as_printed(std::accumulate(parts.begin(), parts.end(), 0.0), kDecimals)));
+  table.row(std::move(cells));
+}
+
+}  // namespace
+
+std::vector<double> printed_phase_parts(const PhaseTime& step) {
+  std::vector<double> parts;
+  for (const auto part : kParts) parts.push_back((step.*part).ms());
+  return add_up(parts, step.sum().ms(), kDecimals);
+}
+
+void print_phase_table(std::ostream& out, const std::string& title, const std::vector<PhaseTime>& rows,
+                       const PhaseTime& step) {
+  constexpr auto kRight = Table::Align::right;
+  Table table({{title},
+               {"compute", kRight},
+               {"exposed communication", kRight},
+               {"host", kRight},
+               {"other", kRight},
+               {"sum", kRight}});
+  const std::vector<double> whole = printed_phase_parts(step);
+  std::vector<std::vector<double>> cells(rows.size());
+  for (std::size_t part = 0; part < kParts.size(); ++part) {
+    std::vector<double> column;
+    for (const PhaseTime& row : rows) column.push_back((row.*kParts[part]).ms());
+    column = add_up(column, whole[part], kDecimals);
+    for (std::size_t i = 0; i < rows.size(); ++i) cells[i].push_back(column[i]);
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    add_row(table, "  " + (rows[i].phase.empty() ? std::string("between phases") : rows[i].phase), cells[i]);
+  add_row(table, "step", whole);
+  out << '\n';
+  table.print(out);
+}
+
+}  // namespace foreshard::cli

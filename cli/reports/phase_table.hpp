@@ -1,0 +1,21 @@
+// What a step's time is by phase, as one table: rows and columns add up as they are printed.
+//
+// Who: plan, explain --time --detail. Pure text.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/explain_time/phase_times.hpp"
+
+namespace foreshard::cli {
+
+/// `step`: the whole of which `rows` are the parts, in a row of its own below them.
+void print_phase_table(std::ostream& out, const std::string& title, const std::vector<PhaseTime>& rows,
+                       const PhaseTime& step);
+
+/// compute, exposed communication, host and other of a step, ms with two decimals, so that they add up to its sum.
+[[nodiscard]] std::vector<double> printed_phase_parts(const PhaseTime& step);
+
+}  // namespace foreshard::cli
