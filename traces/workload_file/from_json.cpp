@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "core/base/json_io.hpp"
 #include "core/base/strict_json.hpp"
@@ -44,23 +45,12 @@ constexpr auto kSegmentKeys = keys_of(kSegmentFields, "blocks");
 constexpr auto kMeasuredKeys = keys_of(kMeasuredFields);
 constexpr std::array<std::string_view, 3> kUnitKeys{"name", "parameters", "groups"};
 
-/// Calls `read(element, record)` for each element of a list.
-template <class R, class Read>
-void read_list(JsonReader& reader, const Json& json, std::vector<R>& out, Read&& read) {
-  if (!reader.array(json)) return;
-  out.reserve(json.size());
-  for (std::size_t i = 0; i < json.size() && !reader.failed(); ++i) {
-    const auto place = reader.at(i);
-    read(json[i], out.emplace_back());
-  }
-}
-
 /// Calls `read(member)` if the object has one of that name.
 template <class Read>
 void with_member(JsonReader& reader, const Json& json, std::string_view key, bool required, Read&& read) {
   if (reader.failed()) return;
-  const auto found = json.find(key);
-  if (found == json.end()) {
+  const auto found = member_of(json, key);
+  if (!found) {
     if (required) reader.fail(fmt::format("the key '{}' is missing", key));
     return;
   }
@@ -72,7 +62,7 @@ void with_member(JsonReader& reader, const Json& json, std::string_view key, boo
 void read_extras(JsonReader& reader, const Json& json, const OpForm& form, Op& op, KernelReader& kernels) {
   if (!reader.object(json, kOpKeys)) return;
   for (std::size_t i = 0; i < form.count; ++i)
-    if (const std::string_view key = kOpFields[form.positions[i]].key; json.contains(key))
+    if (const std::string_view key = kOpFields[form.positions[i]].key; member_of(json, key))
       return reader.fail(fmt::format("'{}' of a {} has a place in its list", key, name(form.kind)),
                          fmt::format("write it as value {}", i + 1));
   read_members(reader, json, std::span(kOpFields), op);
@@ -81,33 +71,37 @@ void read_extras(JsonReader& reader, const Json& json, const OpForm& form, Op& o
 
 void read_op(JsonReader& reader, const Json& json, Op& op, KernelReader& kernels) {
   if (!reader.array(json)) return;
-  if (json.empty()) return reader.fail("an op begins with its kind, as in [\"free\", 3]");
+  const JsonList list = list_of(json);
+  const std::size_t size = list.size();
+  if (size == 0) return reader.fail("an op begins with its kind, as in [\"free\", 3]");
+  auto item = list.begin();
   {
     const auto place = reader.at(std::size_t{0});
-    reader.read(json[0], op.kind);
+    reader.read(*item, op.kind);
   }
   if (reader.failed()) return;
   const OpForm& form = kOpForms[static_cast<std::size_t>(op.kind)];
-  const bool extras = json.size() > 1 && json.back().is_object();
-  const std::size_t count = json.size() - 1 - (extras ? 1 : 0);
+  const Json last = item_of(list, size - 1);
+  const bool extras = size > 1 && last.is_object();
+  const std::size_t count = size - 1 - (extras ? 1 : 0);
   if (count < form.required || count > form.count)
     return reader.fail(fmt::format("a {} has {} to {} values behind its kind, not {}", name(op.kind), form.required,
                                    form.count, count));
   for (std::size_t i = 0; i < count && !reader.failed(); ++i) {
     const auto place = reader.at(i + 1);
-    kOpFields[form.positions[i]].read(reader, json[i + 1], op);
+    kOpFields[form.positions[i]].read(reader, *++item, op);
   }
   if (op.kind == OpKind::kernel) op.kernel.label = op.label;
   if (op.kind == OpKind::copy) op.copy.label = op.label;
   if (extras) {
-    const auto place = reader.at(json.size() - 1);
-    read_extras(reader, json.back(), form, op, kernels);
+    const auto place = reader.at(size - 1);
+    read_extras(reader, last, form, op, kernels);
   }
 }
 
 void read_program(JsonReader& reader, const Json& json, Program& program, KernelReader& kernels) {
   kernels.begin(program);
-  read_list(reader, json, program.ops, [&](const Json& item, Op& op) { read_op(reader, item, op, kernels); });
+  reader.read_list(json, program.ops, [&](const Json& item, Op& op) { read_op(reader, item, op, kernels); });
 }
 
 void read_losses(JsonReader& reader, const Json& json, std::vector<Program>& steps) {
@@ -121,7 +115,9 @@ void read_losses(JsonReader& reader, const Json& json, std::vector<Program>& ste
 
 void read_settings(JsonReader& reader, const Json& json, Settings& settings) {
   if (!json.is_object()) return reader.fail("an object is wanted here");
-  for (const auto& [key, value] : json.items()) {
+  const nlohmann::json members = plain(json);  // in the order of their keys
+  if (members.size() != object_of(json).size()) return reader.fail("a key occurs twice in one object");
+  for (const auto& [key, value] : members.items()) {
     const auto set = set_setting(settings, key, json_text(value));
     if (!set) return reader.fail(set.error().what, set.error().hint);
     const auto wanted = value.is_string() ? check_is_text(settings, key, value.get<std::string>()) : Result<void>();
@@ -133,19 +129,19 @@ void read_unit(JsonReader& reader, const Json& json, Unit& unit) {
   if (!reader.object(json, kUnitKeys)) return;
   with_member(reader, json, "name", true, [&](const Json& member) { reader.read(member, unit.name); });
   with_member(reader, json, "parameters", true, [&](const Json& member) {
-    read_list(reader, member, unit.parameters,
-              [&](const Json& item, Parameter& p) { read_array(reader, item, kParameterForm, p); });
+    reader.read_list(member, unit.parameters,
+                     [&](const Json& item, Parameter& p) { read_array(reader, item, kParameterForm, p); });
   });
   with_member(reader, json, "groups", false, [&](const Json& member) { reader.read(member, unit.groups); });
 }
 
 void read_section(JsonReader& reader, const Json& json, SectionCost& cost) {
   if (!reader.object(json, kSectionKeys)) return;
-  if (!json.contains("section")) return reader.fail("the key 'section' is missing");
+  if (!member_of(json, "section")) return reader.fail("the key 'section' is missing");
   read_members(reader, json, std::span(kSectionFields), cost);
   with_member(reader, json, "items", true, [&](const Json& member) {
-    read_list(reader, member, cost.items,
-              [&](const Json& item, SectionItem& record) { read_array(reader, item, kItemForm, record); });
+    reader.read_list(member, cost.items,
+                     [&](const Json& item, SectionItem& record) { read_array(reader, item, kItemForm, record); });
   });
 }
 
@@ -153,8 +149,8 @@ void read_segment(JsonReader& reader, const Json& json, SnapshotSegment& segment
   if (!reader.object(json, kSegmentKeys)) return;
   read_members(reader, json, std::span(kSegmentFields), segment);
   with_member(reader, json, "blocks", true, [&](const Json& member) {
-    read_list(reader, member, segment.blocks,
-              [&](const Json& item, SnapshotBlock& block) { read_array(reader, item, kBlockForm, block); });
+    reader.read_list(member, segment.blocks,
+                     [&](const Json& item, SnapshotBlock& block) { read_array(reader, item, kBlockForm, block); });
   });
 }
 
@@ -172,7 +168,8 @@ void read_labels(JsonReader& reader, const Json& json, Labels& labels) {
 
 /// Format and schema come first: a file of another kind is told so, not that a key of it is unknown.
 void read_identity(JsonReader& reader, const Json& json) {
-  if (!json.is_object() || !json.contains("format") || json["format"] != kWorkloadFormat)
+  std::string_view format;
+  if (json["format"].get(format) || format != kWorkloadFormat)
     return reader.fail("is not a workload file",
                        fmt::format("a workload file begins with {{\"format\": \"{}\", \"schema\": {}", kWorkloadFormat,
                                    kWorkloadSchema));
@@ -193,38 +190,40 @@ void read_workload(JsonReader& reader, const Json& json, Workload& out) {
   read_members(reader, json, std::span(kWorkloadFields), out);
   member("settings", false, [&](const Json& settings) { read_settings(reader, settings, out.settings); });
   member("process_groups", false, [&](const Json& groups) {
-    read_list(reader, groups, out.process_groups,
-              [&](const Json& item, ProcessGroup& group) { read_array(reader, item, kProcessGroupForm, group); });
+    reader.read_list(groups, out.process_groups, [&](const Json& item, ProcessGroup& group) {
+      read_array(reader, item, kProcessGroupForm, group);
+    });
   });
   member("units", true, [&](const Json& units) {
-    read_list(reader, units, out.units, [&](const Json& item, Unit& unit) { read_unit(reader, item, unit); });
+    reader.read_list(units, out.units, [&](const Json& item, Unit& unit) { read_unit(reader, item, unit); });
   });
   member("measured", false, [&](const Json& measured) { read_measured(reader, measured, out.measured); });
   member("late_returns", false, [&](const Json& late) {
-    read_list(reader, late, out.returns.late,
-              [&](const Json& item, RecordedReturns::Late& entry) { read_array(reader, item, kLateForm, entry); });
+    reader.read_list(late, out.returns.late, [&](const Json& item, RecordedReturns::Late& entry) {
+      read_array(reader, item, kLateForm, entry);
+    });
   });
   member("recorded_steps", false, [&](const Json& steps) {
-    read_list(reader, steps, out.recorded,
-              [&](const Json& item, RecordedStep& step) { read_array(reader, item, kRecordedStepForm, step); });
+    reader.read_list(steps, out.recorded,
+                     [&](const Json& item, RecordedStep& step) { read_array(reader, item, kRecordedStepForm, step); });
   });
   member("initial_segments", false, [&](const Json& segments) {
-    read_list(reader, segments, out.initial_segments,
-              [&](const Json& item, SnapshotSegment& segment) { read_segment(reader, item, segment); });
+    reader.read_list(segments, out.initial_segments,
+                     [&](const Json& item, SnapshotSegment& segment) { read_segment(reader, item, segment); });
   });
   member("sections", false, [&](const Json& sections) {
-    read_list(reader, sections, out.sections,
-              [&](const Json& item, SectionCost& cost) { read_section(reader, item, cost); });
+    reader.read_list(sections, out.sections,
+                     [&](const Json& item, SectionCost& cost) { read_section(reader, item, cost); });
   });
   std::vector<Kernel> table;
   member("computations", false, [&](const Json& list) {
-    read_list(reader, list, table, [&](const Json& item, Kernel& what) { read(reader, item, what); });
+    reader.read_list(list, table, [&](const Json& item, Kernel& what) { read(reader, item, what); });
   });
   KernelReader kernels(table);
   member("setup", false, [&](const Json& setup) { read_program(reader, setup, out.setup, kernels); });
   member("steps", true, [&](const Json& steps) {
-    read_list(reader, steps, out.steps,
-              [&](const Json& item, Program& step) { read_program(reader, item, step, kernels); });
+    reader.read_list(steps, out.steps,
+                     [&](const Json& item, Program& step) { read_program(reader, item, step, kernels); });
   });
   member("losses", false, [&](const Json& losses) { read_losses(reader, losses, out.steps); });
 }
@@ -232,13 +231,17 @@ void read_workload(JsonReader& reader, const Json& json, Workload& out) {
 }  // namespace
 
 Result<Workload> from_json(std::string_view text, std::string_view where) {
-  Result<Json> json = parse_strict_json(text, where);
+  JsonDocument document;
+  const auto json = document.parse(text, where);
   FORESHARD_TRY(json);
   Workload out;
   JsonReader reader(where, out.labels);
   read_workload(reader, *json, out);
-  if (reader.failed()) return tl::unexpected(reader.error());
-  if (out.sm_count == 0 && !json->contains("sm_count")) out.sm_count = kUnsaidSms;
+  if (reader.failed()) {
+    FORESHARD_TRY(parse_strict_json(text, where));  // a key twice, of which this reader may have met another fault
+    return tl::unexpected(reader.error());
+  }
+  if (out.sm_count == 0 && !member_of(*json, "sm_count")) out.sm_count = kUnsaidSms;
   std::erase(out.estimates, kOwnKernelsEstimate);  // of older files: a plan finds this out of the machine
   FORESHARD_TRY(check_workload(out, where));
   return out;

@@ -4,19 +4,24 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/json_io.hpp"
 #include "core/base/strict_json.hpp"
 #include "core/base/suggest.hpp"
+#include "core/base/utf8.hpp"
 
 namespace foreshard::traces {
 namespace {
+
+constexpr std::size_t kMaxKeys = 64;  // of an object: an op's, 38, are the most
 
 /// The start of a value, for a message.
 std::string excerpt(const Json& json) {
   if (json.is_array()) return "an array";
   if (json.is_object()) return "an object";
-  std::string text = json_text(json);
+  std::string text = json_text(plain(json));
   if (text.size() > 40) text.replace(40, std::string::npos, "…");
   return text;
 }
@@ -38,7 +43,17 @@ bool JsonReader::object(const Json& json, std::span<const std::string_view> know
     wrong_type(json, "an object");
     return false;
   }
-  if (auto unknown = unknown_key(json, known)) fail(std::move(unknown->what), std::move(unknown->hint));
+  std::array<bool, kMaxKeys> seen{};
+  for (const auto [key, value] : object_of(json)) {
+    const auto place = std::find(known.begin(), known.end(), key);
+    if (place == known.end()) {
+      const auto unknown = unknown_key(plain(json), known);
+      fail(unknown->what, unknown->hint);
+      return false;
+    }
+    if (std::exchange(seen.at(static_cast<std::size_t>(place - known.begin())), true))
+      fail(fmt::format("the key '{}' occurs twice in one object", key));
+  }
   return !failed();
 }
 
@@ -49,25 +64,25 @@ bool JsonReader::array(const Json& json) {
 }
 
 void JsonReader::read(const Json& json, std::string& out) {
-  if (!json.is_string()) return wrong_type(json, "text");
-  out = json.get_ref<const std::string&>();
+  std::string_view text;
+  if (json.get_string().get(text)) return wrong_type(json, "text");
+  if (valid_utf8(text) != text) return fail("this text is not UTF-8");  // half of a pair of surrogates
+  out = text;
 }
 
 void JsonReader::read(const Json& json, bool& out) {
-  if (!json.is_boolean()) return wrong_type(json, "true or false");
-  out = json.get<bool>();
+  if (json.get_bool().get(out)) return wrong_type(json, "true or false");
 }
 
 void JsonReader::read(const Json& json, double& out) {
-  if (!json.is_number()) return wrong_type(json, "a number");
-  out = json.get<double>();
+  if (json.get_double().get(out)) return wrong_type(json, "a number");
 }
 
 void JsonReader::read(const Json& json, DType& out) {
   std::array<std::string_view, kDTypes.size()> names;
   std::transform(kDTypes.begin(), kDTypes.end(), names.begin(), [](const DTypeInfo& info) { return info.name; });
-  if (!json.is_string()) return wrong_type(json, "a word");
-  const auto& word = json.get_ref<const std::string&>();
+  std::string_view word;
+  if (json.get_string().get(word)) return wrong_type(json, "a word");
   if (const std::optional<DType> value = parse_dtype(word)) {
     out = *value;
   } else {
@@ -79,7 +94,9 @@ void JsonReader::read(const Json& json, LabelId& out) {
   out = {};
   if (json.is_null()) return;
   if (json.is_string()) {
-    out = labels_.intern(json.get_ref<const std::string&>());
+    std::string text;
+    read(json, text);
+    out = labels_.intern(text);
     return;
   }
   read(json, out.value);
@@ -95,7 +112,7 @@ void JsonReader::out_of_range(const Json& json) {
   fail(fmt::format("{} is out of range here", excerpt(json)));
 }
 
-void JsonReader::unknown_word(const std::string& word, std::span<const std::string_view> known) {
+void JsonReader::unknown_word(std::string_view word, std::span<const std::string_view> known) {
   fail(fmt::format("unknown word '{}'", word), suggestion(word, known));
 }
 

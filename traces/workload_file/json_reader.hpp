@@ -1,4 +1,4 @@
-// Reads typed values out of a JSON document, remembering where it is.
+// Reads typed values out of a JSON document (json_document.hpp), remembering where it is.
 //
 // Private to traces/workload_file. The first failure is kept with its JSON path ("$.steps[0][12]"); what
 // comes after it is ignored, so callers need not look after every value. Not thread-safe.
@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,10 +18,9 @@
 #include "core/base/error.hpp"
 #include "core/base/labels.hpp"
 #include "core/workload/workload_names.hpp"
+#include "traces/workload_file/json_document.hpp"
 
 namespace foreshard::traces {
-
-using Json = nlohmann::json;
 
 class JsonReader {
  public:
@@ -49,7 +47,7 @@ class JsonReader {
   [[nodiscard]] bool failed() const { return error_.has_value(); }
   [[nodiscard]] const Error& error() const { return *error_; }
 
-  /// Fails unless `json` is an object whose keys are all `known`.
+  /// Fails unless `json` is an object whose keys are all `known`, each there once.
   bool object(const Json& json, std::span<const std::string_view> known);
   /// Fails unless `json` is an array.
   bool array(const Json& json);
@@ -64,15 +62,13 @@ class JsonReader {
 
   template <class T>
   requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) void read(const Json& json, T& out) {
-    if (json.is_number_unsigned()) {
-      const auto value = json.get<std::uint64_t>();
+    if (std::uint64_t value = 0; !json.get_uint64().get(value)) {
       if (value > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) return out_of_range(json);
       out = static_cast<T>(value);
-    } else if (json.is_number_integer()) {
-      const auto value = json.get<std::int64_t>();  // negative: the parser makes all others unsigned
-      if (std::is_unsigned_v<T> || value < static_cast<std::int64_t>(std::numeric_limits<T>::min()))
+    } else if (std::int64_t negative = 0; !json.get_int64().get(negative)) {
+      if (std::is_unsigned_v<T> || negative < static_cast<std::int64_t>(std::numeric_limits<T>::min()))
         return out_of_range(json);
-      out = static_cast<T>(value);
+      out = static_cast<T>(negative);
     } else {
       wrong_type(json, "a whole number");
     }
@@ -89,8 +85,8 @@ class JsonReader {
 
   template <NamedEnum E>
   void read(const Json& json, E& out) {
-    if (!json.is_string()) return wrong_type(json, "a word");
-    const auto& word = json.get_ref<const std::string&>();
+    std::string_view word;
+    if (json.get_string().get(word)) return wrong_type(json, "a word");
     if (const std::optional<E> value = parse_name<E>(word)) {
       out = *value;
     } else {
@@ -100,18 +96,27 @@ class JsonReader {
 
   template <class T>
   void read(const Json& json, std::vector<T>& out) {
+    read_list(json, out, [this](const Json& item, T& value) { read(item, value); });
+  }
+
+  /// Calls `read_item(element, record)` for each element of a list.
+  template <class T, class ReadItem>
+  void read_list(const Json& json, std::vector<T>& out, ReadItem&& read_item) {
     if (!array(json)) return;
-    out.reserve(json.size());
-    for (std::size_t i = 0; i < json.size() && !failed(); ++i) {
-      const Place place = at(i);
-      read(json[i], out.emplace_back());
+    const JsonList list = list_of(json);
+    out.reserve(list.size());
+    std::size_t i = 0;
+    for (const Json item : list) {
+      if (failed()) return;
+      const Place place = at(i++);
+      read_item(item, out.emplace_back());
     }
   }
 
  private:
   void wrong_type(const Json& json, std::string_view wanted);
   void out_of_range(const Json& json);
-  void unknown_word(const std::string& word, std::span<const std::string_view> known);
+  void unknown_word(std::string_view word, std::span<const std::string_view> known);
 
   std::string where_;
   Labels& labels_;

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <optional>
+#include <string_view>
 
 #include "core/kernel/kernel_check.hpp"
 #include "core/kernel/kernel_op_names.hpp"
@@ -71,21 +72,22 @@ void read_view(JsonReader& reader, const Json& json, TensorView& out) {
     return;
   }
   if (!reader.array(json)) return;
-  if (json.size() < 2 || json.size() > 4)
+  const JsonList list = list_of(json);
+  if (list.size() < 2 || list.size() > 4)
     return reader.fail(
-        fmt::format("an operand has 2 to 4 values (dtype, shape, strides, offset), not {}", json.size()));
+        fmt::format("an operand has 2 to 4 values (dtype, shape, strides, offset), not {}", list.size()));
   const auto part = [&](std::size_t i, auto& value) {
     const auto place = reader.at(i);
-    reader.read(json[i], value);
+    reader.read(item_of(list, i), value);
   };
   part(0, out.dtype);
   if (!reader.failed()) part(1, out.shape);
   if (reader.failed()) return;
-  if (json.size() > 2 && !json[2].is_null())
+  if (list.size() > 2 && !item_of(list, 2).is_null())
     part(2, out.strides);
   else
     out.strides = contiguous(out.shape);
-  if (!reader.failed() && json.size() > 3) part(3, out.offset);
+  if (!reader.failed() && list.size() > 3) part(3, out.offset);
 }
 
 void write_operand(std::string& out, const Operand& operand) {
@@ -117,11 +119,12 @@ void read_operand(JsonReader& reader, const Json& json, Operand& out) {
     out.kind = Operand::Kind::tensor;
     return reader.read(json, out.id);
   }
-  const std::string* word = json.get_ptr<const std::string*>();
-  const auto kind = word != nullptr && word->size() > 1 ? kind_of(word->front()) : std::nullopt;
+  std::string_view word;
+  if (json.get_string().get(word)) word = {};
+  const auto kind = word.size() > 1 ? kind_of(word.front()) : std::nullopt;
   if (kind) {
-    const char* end = word->data() + word->size();
-    const auto [rest, error] = std::from_chars(word->data() + 1, end, out.id);
+    const char* end = word.data() + word.size();
+    const auto [rest, error] = std::from_chars(word.data() + 1, end, out.id);
     out.kind = *kind;
     if (error == std::errc() && rest == end) return;
   }
@@ -162,24 +165,23 @@ void KernelTable::write(std::string& out, const Program& program, const Op& op) 
 
 void read(JsonReader& reader, const Json& json, Kernel& out) {
   if (!reader.array(json)) return;
-  if (json.empty() || json.size() > 3)
-    return reader.fail(fmt::format("a kernel has 1 to 3 values (op, operands, numbers), not {}", json.size()));
+  const JsonList list = list_of(json);
+  if (list.size() == 0 || list.size() > 3)
+    return reader.fail(fmt::format("a kernel has 1 to 3 values (op, operands, numbers), not {}", list.size()));
   {
     const auto place = reader.at(std::size_t{0});
-    reader.read(json[0], out.op);
+    reader.read(item_of(list, 0), out.op);
   }
-  if (json.size() > 1 && !reader.failed()) {
+  if (list.size() > 1 && !reader.failed()) {
     const auto place = reader.at(std::size_t{1});
-    if (!reader.array(json[1])) return;
-    for (std::size_t i = 0; i < json[1].size() && !reader.failed(); ++i) {
-      const auto inner = reader.at(i);
-      read_view(reader, json[1][i], out.operands.emplace_back());
-    }
+    reader.read_list(item_of(list, 1), out.operands,
+                     [&](const Json& item, TensorView& view) { read_view(reader, item, view); });
   }
-  if (json.size() > 2 && !reader.failed()) {
+  if (list.size() > 2 && !reader.failed()) {
     const auto place = reader.at(std::size_t{2});
-    if (!reader.object(json[2], kKernelKeys)) return;
-    read_members(reader, json[2], std::span(kKernelFields), out);
+    const Json numbers = item_of(list, 2);
+    if (!reader.object(numbers, kKernelKeys)) return;
+    read_members(reader, numbers, std::span(kKernelFields), out);
   }
   if (reader.failed()) return;
   if (std::string fault = fault_of(out); !fault.empty()) reader.fail(fmt::format("{}: {}", name(out.op), fault));
@@ -187,23 +189,24 @@ void read(JsonReader& reader, const Json& json, Kernel& out) {
 
 void KernelReader::read(JsonReader& reader, const Json& json, Op& op) {
   if (!reader.array(json)) return;
-  if (json.empty()) return reader.fail("the number of a kernel comes first");
+  const JsonList list = list_of(json);
+  if (list.size() == 0) return reader.fail("the number of a kernel comes first");
   std::uint32_t number = 0;
   {
     const auto place = reader.at(std::size_t{0});
-    reader.read(json[0], number);
+    reader.read(item_of(list, 0), number);
     if (!reader.failed() && number >= table_.size())
       reader.fail(fmt::format("there is no kernel {}: \"computations\" has {}", number, table_.size()));
   }
   if (reader.failed()) return;
   const Kernel& what = table_[number];
-  if (json.size() - 1 != what.operands.size())
+  if (list.size() - 1 != what.operands.size())
     return reader.fail(fmt::format("kernel {} ({}) has {} operands, not {}", number, name(what.op),
-                                   what.operands.size(), json.size() - 1));
+                                   what.operands.size(), list.size() - 1));
   std::vector<Operand> where(what.operands.size());
   for (std::size_t i = 0; i < where.size() && !reader.failed(); ++i) {
     const auto place = reader.at(i + 1);
-    read_operand(reader, json[i + 1], where[i]);
+    read_operand(reader, item_of(list, i + 1), where[i]);
     if (!reader.failed() && (where[i].kind == Operand::Kind::none) != what.operands[i].absent)
       reader.fail(fmt::format("operand {} of kernel {} ({}) is {}", i, number, name(what.op),
                               what.operands[i].absent ? "absent: null is wanted" : "there: null is none"));

@@ -65,12 +65,15 @@ void write_array(std::string& out, const ArrayForm<R>& form, const R& record) {
 template <class R>
 void read_array(JsonReader& reader, const Json& json, const ArrayForm<R>& form, R& record) {
   if (!reader.array(json)) return;
-  if (json.size() < form.required || json.size() > form.fields.size())
+  const JsonList list = list_of(json);
+  if (list.size() < form.required || list.size() > form.fields.size())
     return reader.fail(
-        fmt::format("{} to {} values are wanted here, not {}", form.required, form.fields.size(), json.size()));
-  for (std::size_t i = 0; i < json.size() && !reader.failed(); ++i) {
+        fmt::format("{} to {} values are wanted here, not {}", form.required, form.fields.size(), list.size()));
+  std::size_t i = 0;
+  for (const Json item : list) {
+    if (reader.failed()) return;
     const auto place = reader.at(i);
-    form.fields[i].read(reader, json[i], record);
+    form.fields[i++].read(reader, item, record);
   }
 }
 
@@ -92,8 +95,8 @@ template <class R>
 void read_members(JsonReader& reader, const Json& json, std::type_identity_t<std::span<const Field<R>>> fields,
                   R& record) {
   for (const Field<R>& field : fields) {
-    const auto found = json.find(field.key);
-    if (found == json.end() || reader.failed()) continue;
+    const auto found = member_of(json, field.key);
+    if (!found || reader.failed()) continue;
     const auto place = reader.at(field.key);
     field.read(reader, *found, record);
   }

@@ -202,6 +202,29 @@ TEST_CASE("text that is not JSON", "[workload_file]") {
   check(std::string(200000, '['), "w.json, line 1, column 200001", "cut short");
 }
 
+TEST_CASE("a key that occurs twice is refused wherever it is", "[workload_file]") {
+  const auto [from, to, key] = GENERATE(table<std::string, std::string, std::string>(
+      {{"\"aten::addmm\"]", "\"aten::addmm\", {\"stream\": 1, \"stream\": 2}]", "stream"},
+       {"\"gpus\": 2", "\"gpus\": 2, \"gpus\": 4", "gpus"},
+       {"\"name\": \"block\"", "\"name\": \"block\", \"name\": \"block\"", "name"}}));
+  const Result<Workload> read = from_json(replaced(example(), from, to), "w.json");
+  REQUIRE(!read);
+  CHECK(read.error().what == "the key '" + key + "' occurs twice in one object");
+  CHECK(read.error().where.starts_with("w.json, line "));
+}
+
+TEST_CASE("half of a pair of surrogates is no text", "[workload_file]") {
+  for (const char* half : {"\"\\ud800\"", "\"\\udc00\""})
+    CHECK(!from_json(replaced(example(), "\"two units\"", half), "w.json"));
+}
+
+TEST_CASE("a whole number beyond 64 bits is a real one", "[workload_file]") {
+  const Result<Workload> read = from_json(
+      replaced(example(), "\"has_timing\"", "\"recorded_host_ms\": [99999999999999999999], \"has_timing\""), "w.json");
+  REQUIRE(read);
+  CHECK(read->recorded_host_ms == std::vector<double>{1e20});
+}
+
 TEST_CASE("a file cut short anywhere is refused", "[workload_file]") {
   const std::string text = example();
   const std::size_t end = text.rfind('}');
