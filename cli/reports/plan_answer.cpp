@@ -66,8 +66,8 @@ std::string memory_line(const sim::Prediction& p, bool assumed) {
       if_machine(p, assumed), format_bytes(largest_peaks(p).reserved), host_range_words(p),
       format_bytes(p.memory_capacity), format_bytes(printed_difference(p.memory_capacity, p.memory_capacity - left)),
       share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
-  if (const auto machine = sim::builtin_profile(p.run.info.machine);
-      machine && p.memory_capacity == sim::memory_options(*machine).capacity && left < machine->memory_other)
+  if (const auto* machine = sim::find_builtin_profile(p.run.info.machine);
+      machine != nullptr && p.memory_capacity == sim::memory_options(*machine).capacity && left < machine->memory_other)
     line += fmt::format("; {} are taken for CUDA's context and NCCL beside it, which is assumed",
                         format_bytes(machine->memory_other));
   if (p.num_alloc_retries > 0)

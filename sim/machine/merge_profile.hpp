@@ -22,6 +22,9 @@ void lay_over(nlohmann::json& base, const nlohmann::json& changes);
 /// parse_profile().
 [[nodiscard]] Result<nlohmann::json> complete_profile(std::string_view json, std::string_view where);
 
+/// The same of a built-in profile, made once for all who ask, from any thread; null where none is called so.
+[[nodiscard]] const nlohmann::json* find_builtin_document(std::string_view name);
+
 /// The profile that `document`, a text's JSON, is after "extends". Errors as parse_profile().
 [[nodiscard]] Result<MachineProfile> profile_from_json(nlohmann::json document, std::string_view where);
 

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "core/base/check.hpp"
 #include "core/base/strict_json.hpp"
 #include "core/base/suggest.hpp"
 #include "sim/machine/builtin_profiles.hpp"
@@ -210,9 +213,49 @@ Result<std::string_view> builtin_profile_json(std::string_view name) {
                          suggestion(name, builtin_profile_names()));
 }
 
+namespace {
+
+/// A built-in profile, and its JSON after "extends".
+struct ReadProfile {
+  std::once_flag once;
+  Json whole;
+  MachineProfile profile;
+};
+
+/// Each is read once, by who asks first; null where none is called so.
+const ReadProfile* read_builtin(std::string_view name) {
+  static std::vector<ReadProfile> all(builtin_profiles().size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const BuiltinProfile& text = builtin_profiles()[i];
+    if (text.name != name) continue;
+    std::call_once(all[i].once, [&] {
+      auto whole = complete_profile(text.json, name);
+      FORESHARD_CHECK(whole.has_value(), whole ? "" : whole.error().text());
+      auto profile = profile_from_json(*whole, fmt::format("{}.json", name));
+      FORESHARD_CHECK(profile.has_value(), profile ? "" : profile.error().text());
+      all[i].whole = std::move(*whole);
+      all[i].profile = std::move(*profile);
+    });
+    return &all[i];
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 Result<MachineProfile> builtin_profile(std::string_view name) {
-  return builtin_profile_json(name).and_then(
-      [&](std::string_view json) { return parse_profile(json, fmt::format("{}.json", name)); });
+  FORESHARD_TRY(builtin_profile_json(name));
+  return *find_builtin_profile(name);
+}
+
+const MachineProfile* find_builtin_profile(std::string_view name) {
+  const ReadProfile* read = read_builtin(name);
+  return read == nullptr ? nullptr : &read->profile;
+}
+
+const Json* find_builtin_document(std::string_view name) {
+  const ReadProfile* read = read_builtin(name);
+  return read == nullptr ? nullptr : &read->whole;
 }
 
 }  // namespace foreshard::sim

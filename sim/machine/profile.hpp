@@ -139,6 +139,8 @@ struct MachineProfile {
 /// The JSON of a profile that is built in, by name; an error names the known ones.
 [[nodiscard]] Result<std::string_view> builtin_profile_json(std::string_view name);
 [[nodiscard]] Result<MachineProfile> builtin_profile(std::string_view name);
+/// The same, read once for all who ask, from any thread; null where none is called so.
+[[nodiscard]] const MachineProfile* find_builtin_profile(std::string_view name);
 [[nodiscard]] std::span<const std::string_view> builtin_profile_names();
 /// The one of a GPU as cudaDeviceProp.name calls it: "NVIDIA A100-SXM4-40GB" is a100-40, "NVIDIA H200" h200. A profile
 /// NAME-SIZE is of GPUs whose name has SIZE "GB"; of several the one that says the size. None: it has no profile.

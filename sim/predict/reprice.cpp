@@ -173,10 +173,10 @@ std::optional<RecordedElsewhere> recorded_elsewhere(const Workload& workload, co
   if (!has_recorded_times(workload)) return std::nullopt;
   RecordedElsewhere out{std::nullopt, workload.gpu};
   if (const auto name = builtin_profile_of(workload.gpu)) {
-    auto profile = builtin_profile(*name);
-    const bool is_it = profile && (workload.sm_count == 0 || workload.sm_count == profile->sm_count);
-    if (is_it && same_gpu(*profile, machine)) return std::nullopt;
-    if (is_it) out.profile = std::move(*profile);
+    const MachineProfile& profile = *find_builtin_profile(*name);
+    const bool is_it = workload.sm_count == 0 || workload.sm_count == profile.sm_count;
+    if (is_it && same_gpu(profile, machine)) return std::nullopt;
+    if (is_it) out.profile = profile;
   } else if (workload.gpu.empty() && (workload.sm_count == 0 || workload.sm_count == machine.sm_count)) {
     return std::nullopt;
   }
