@@ -27,6 +27,14 @@ void fields(Io&& io, Scale& scale) {
   io("spread", scale.spread);
 }
 
+/// What `text` says of the workload of `digest` on a built-in machine.
+std::optional<sim::HostScale> of_workload(std::string_view text, const std::string& digest,
+                                          const std::string& machine) {
+  if (is_profile_file(machine)) return std::nullopt;
+  const auto kept = read_calibration(text, build_id(), machine);
+  return kept && kept->workload_digest == digest ? std::optional(kept->host_scale) : std::nullopt;
+}
+
 }  // namespace
 
 std::string calibration_text(const KeptCalibration& kept, const std::string& program, const std::string& machine) {
@@ -64,6 +72,15 @@ std::optional<KeptCalibration> read_calibration(std::string_view text, const std
   out.host_scale.source = static_cast<sim::HostScale::Source>(source);
   fields(read, out.host_scale);
   return whole ? std::optional(std::move(out)) : std::nullopt;
+}
+
+void take_calibration(const std::string& machine, traces::Source& source) {
+  if (!source.calibration.empty()) source.host_scale = of_workload(source.calibration, source.stored_digest, machine);
+}
+
+std::optional<sim::HostScale> kept_host_scale(const std::string& machine, const Run& run) {
+  const auto text = run.results.find(std::string(kCalibrationResult));
+  return text == run.results.end() ? std::nullopt : of_workload(text->second, digest_of(run.workload_json), machine);
 }
 
 void keep_calibration(Run& run) {

@@ -3,24 +3,10 @@
 #include <utility>
 
 #include "cli/options/fabric_option.hpp"
-#include "cli/terminal/build_id.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/parallel/for_each.hpp"
 
 namespace foreshard::cli {
-
-namespace {
-
-/// What import kept, where it is of this workload, machine and program.
-std::optional<KeptCalibration> kept_of(const Planned& planned, const SourceOptions& from) {
-  const bool as_kept = planned.workload == planned.source.workload && !from.source.lowering && planned.fabric.empty() &&
-                       !planned.topology.given();
-  if (!as_kept || planned.source.calibration.empty() || is_profile_file(planned.machine_name)) return std::nullopt;
-  auto kept = read_calibration(planned.source.calibration, build_id(), planned.machine_name);
-  return kept && kept->workload_digest == planned.source.stored_digest ? std::move(kept) : std::nullopt;
-}
-
-}  // namespace
 
 Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& setting_options,
                              std::optional<Bytes> memory_limit, Console& console) {
@@ -39,10 +25,9 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
   std::string fabric = fabric_of(from, *source);
   const auto limit = memory_limit_of(memory_limit, source->memory_capacity, from.machine, *machine);
   const bool assumed = machine_assumed(from, *source);
-  Planned out{std::move(*source), *settings, *machine, std::move(machine_name), std::move(fabric), std::move(topology),
-              *workload,          limit,     assumed};
-  out.kept = kept_of(out, from);
-  return out;
+  return Planned{
+      std::move(*source), *settings, *machine, std::move(machine_name), std::move(fabric), std::move(topology),
+      *workload,          limit,     assumed};
 }
 
 Result<sim::Prediction> predict_planned(const Planned& planned, const std::string& name, sim::Differences differences,
@@ -51,7 +36,7 @@ Result<sim::Prediction> predict_planned(const Planned& planned, const std::strin
                                         std::optional<sim::BesideRequest> beside,
                                         std::optional<sim::FlappingRequest> flapping) {
   sim::PredictRequest request{planned.settings, planned.memory_limit};
-  if (planned.kept) request.host_scale = planned.kept->host_scale;
+  if (planned.workload == planned.source.workload) request.host_scale = planned.source.host_scale;
   request.differences = std::move(differences);
   request.threads = sim::hardware_threads();
   request.trials = std::move(trials);

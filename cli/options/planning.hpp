@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/options/kept_calibration.hpp"
 #include "cli/options/setting_options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/terminal/console.hpp"
@@ -26,7 +25,6 @@ struct Planned {
   std::shared_ptr<const Workload> workload;  ///< as the source has it; predict() and adapt() fit it to `settings`
   std::optional<Bytes> memory_limit = {};    ///< memory_limit_of()
   bool machine_assumed = false;              ///< machine_assumed()
-  std::optional<KeptCalibration> kept = {};  ///< of `workload` on `machine`, where import kept it
 };
 
 /// Reads source, options and machine; notes go to the console. `memory_limit`: as it was asked for.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/options/fabric_option.hpp"
+#include "cli/options/kept_calibration.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/models/presets.hpp"
@@ -90,6 +91,7 @@ Result<std::string> profile_text(const std::string& machine) {
 }
 
 Result<sim::MachineProfile> read_machine(const std::string& machine) {
+  if (!is_profile_file(machine)) return sim::builtin_profile(machine);
   return profile_text(machine).and_then([&](const std::string& text) { return sim::parse_profile(text, machine); });
 }
 
@@ -132,7 +134,7 @@ Result<sim::MachineProfile> machine_of(const std::string& asked, const std::stri
   return read_machine(machine_named(asked, of_run));
 }
 
-Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source, Topology& topology,
+Result<sim::MachineProfile> machine_for(const SourceOptions& options, traces::Source& source, Topology& topology,
                                         Console& console) {
   const std::string note = machine_note(source.machine);
   if (options.machine.empty() && !note.empty()) console.note("note: " + note);
@@ -153,6 +155,8 @@ Result<sim::MachineProfile> machine_for(const SourceOptions& options, const trac
   tell(topology, console);
   if (const std::string fabric = fabric_of(options, source); machine && !fabric.empty())
     FORESHARD_TRY(set_fabric(fabric, machine->network));
+  else if (!topology.given())
+    take_calibration(machine_named(options.machine, source.machine), source);
   if (machine)
     if (const std::string other = host_note(source.machine, source.lowering, *machine); !other.empty())
       console.warn(other);

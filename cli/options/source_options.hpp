@@ -51,8 +51,9 @@ void add_source_warnings(const traces::Source& source, Predicted& of) {
 [[nodiscard]] Result<sim::MachineProfile> machine_of(const std::string& asked, const std::string& of_run);
 /// The machine that was asked for, else the one that the source's run names, else h200, with the fabric and the
 /// topology that go with it. Notes say where the run's is not built in, where the topology differs, and where the
-/// run's own topology is left out. `topology`: which one.
-[[nodiscard]] Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source,
+/// run's own topology is left out. `topology`: which one. `source` gets the calibration that import kept for that
+/// machine (kept_calibration.hpp).
+[[nodiscard]] Result<sim::MachineProfile> machine_for(const SourceOptions& options, traces::Source& source,
                                                       Topology& topology, Console& console);
 /// Whether nobody has said which machine that is: a recording that names no GPU with a profile, planned without
 /// --machine.

@@ -18,6 +18,11 @@ constexpr const char* kKey = "fingerprint";
 
 }  // namespace
 
+std::string workload_digest(const traces::Source& source, const std::shared_ptr<const Workload>& workload) {
+  const bool kept = source.host_scale && workload == source.workload;
+  return kept ? source.stored_digest : digest_of(traces::to_json(*workload));
+}
+
 std::string fingerprint(const FingerprintParts& parts) {
   Digest digest;
   digest.add_part("version", version_number());
@@ -65,9 +70,7 @@ Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differen
     question += fmt::format(" seed {} trials {}", flapping->seed, flapping->trials);
   }
   return machine_digest(planned.machine_name).map([&](const std::string& machine) {
-    const std::string workload =
-        planned.kept ? planned.kept->workload_digest : digest_of(traces::to_json(*planned.workload));
-    return fingerprint({workload, planned.settings, machine, question});
+    return fingerprint({workload_digest(planned.source, planned.workload), planned.settings, machine, question});
   });
 }
 
@@ -90,6 +93,7 @@ void keep_fingerprint(Run& run, const std::string& fingerprint) {
 }
 
 Result<std::string> machine_digest(const std::string& machine) {
+  if (const nlohmann::json* whole = sim::find_builtin_document(machine)) return digest_of(json_text(*whole));
   return profile_text(machine)
       .and_then([&](const std::string& text) { return sim::complete_profile(text, machine); })
       .map([](const nlohmann::json& whole) { return digest_of(json_text(whole)); });

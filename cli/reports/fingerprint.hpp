@@ -5,6 +5,7 @@
 // it, so that builds between two releases can be compared; it stands beside it in `foreshard --version`.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@ struct FingerprintParts {
   std::string machine;   ///< digest of the profile; empty: none was used
   std::string question;  ///< what else shapes the result: a memory limit, ranges
 };
+
+/// Of `workload`'s canonical JSON, which is not written where import kept its digest: it is `source`'s own, then.
+[[nodiscard]] std::string workload_digest(const traces::Source& source,
+                                          const std::shared_ptr<const Workload>& workload);
 
 /// "xxh3:" and 16 hexadecimal digits.
 [[nodiscard]] std::string fingerprint(const FingerprintParts& parts);

@@ -7,6 +7,7 @@
 
 #include "accuracy/promises.hpp"
 #include "cli/options/fabric_option.hpp"
+#include "cli/options/kept_calibration.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/reports/plan_command.hpp"
@@ -46,12 +47,13 @@ std::optional<Bytes> remedy_limit(const RemedyOptions& options, const Run& run, 
 }
 
 /// As `plan` makes it of the run's store: of a plan with its own settings.
-traces::Source source_of(std::shared_ptr<const Workload> workload, const Run& run) {
+traces::Source source_of(std::shared_ptr<const Workload> workload, const RemedyOptions& options, const Run& run) {
   traces::Source source;
   source.name = workload->name;
   source.settings = run.info.kind == RunKind::imported ? workload->settings : run.settings;
   source.lowering = workload->lowering;
   source.workload = std::move(workload);
+  source.host_scale = kept_host_scale(machine_named(options.machine, run.info.machine), run);
   return source;
 }
 
@@ -99,7 +101,9 @@ Result<sim::Prediction> plan_where_recorded(const Workload& workload, const Reme
   const auto plan_on = [&](const std::string& name) -> Result<sim::Prediction> {
     const auto machine = machine_of_run(name, run);
     FORESHARD_TRY(machine);
-    return sim::predict(workload, *machine, {run.settings, remedy_limit(options, run, *machine), 4});
+    return sim::predict(workload, *machine,
+                        {run.settings, remedy_limit(options, run, *machine), 4,
+                         kept_host_scale(machine_named(name, run.info.machine), run)});
   };
   auto planned = plan_on(options.machine);
   if (options.machine.empty() || !planned || planned->recorded_on.empty()) return planned;
@@ -120,7 +124,7 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
   report.machine_note =
       options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
   Progress progress(console, "simulating remedies");
-  const traces::Source source = source_of(std::move(workload), report.run);
+  const traces::Source source = source_of(std::move(workload), options, report.run);
   auto remedies =
       sim::find_remedies(*traces::workloads_of(source, *machine), *machine,
                          {report.run.settings, remedy_limit(options, report.run, *machine), sim::hardware_threads(),
@@ -148,7 +152,7 @@ Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const R
   report.machine_note =
       options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
   Progress progress(console, "simulating remedies");
-  const traces::Source source = source_of(std::move(workload), report.run);
+  const traces::Source source = source_of(std::move(workload), options, report.run);
   const auto limit = remedy_limit(options, report.run, *machine);
   if (options.from_store) report.source = RemedySource{options_of_plan(options, *machine), source.settings};
   auto remedies = sim::find_time_remedies(*traces::workloads_of(source, *machine), *machine,

@@ -182,7 +182,7 @@ Result<std::string> fingerprint_of(const ForecastOptions& options, const Planned
                   options.pad, request.steps, request.seeds.size(), request.seeds.front(), options.between);
   if (planned.memory_limit) question += fmt::format("memory limit {}\n", *planned.memory_limit);
   if (options.empty_cache > 0) question += fmt::format("empty cache {}\n", options.empty_cache);
-  return fingerprint({digest_of(traces::to_json(*planned.workload)), planned.settings, *machine, question});
+  return fingerprint({workload_digest(planned.source, planned.workload), planned.settings, *machine, question});
 }
 
 /// Runs the seeds, of the request's part alone, or takes those that are known.

@@ -248,7 +248,7 @@ Result<void> set_fingerprint(const SweepOptions& options, const traces::Source& 
   FORESHARD_TRY(machine);
   const auto workload = workloads.at(source.settings);
   // A model that has no program at its own settings (no batch is given) is its name and what shapes it.
-  const std::string inputs = workload ? traces::to_json(**workload) : options.source.source.text;
+  const std::string inputs = workload ? workload_digest(source, *workload) : digest_of(options.source.source.text);
   std::string question = result.memory_limit ? fmt::format("memory limit {}\n", *result.memory_limit) : "";
   if (!result.fabric.empty()) question += fmt::format("fabric {}\n", result.fabric);
   question += topology_question(result.topology);
@@ -256,7 +256,7 @@ Result<void> set_fingerprint(const SweepOptions& options, const traces::Source& 
   FORESHARD_TRY(differences);
   question += differences_question(*differences);
   for (const Range& range : result.ranges) question += fmt::format("{} {}\n", range.key, fmt::join(range.values, " "));
-  result.fingerprint = fingerprint({digest_of(inputs), source.settings, *machine, question});
+  result.fingerprint = fingerprint({inputs, source.settings, *machine, question});
   return {};
 }
 
@@ -289,7 +289,7 @@ Result<int> sweep(SweepOptions& options, Console& console) {
     return fail(ErrorKind::usage, "a part of a sweep has no table and no best point", "--part",
                 "give --csv and -o where all parts are read, without --part");
   if (*part) FORESHARD_TRY(may_write_part(options.parts.folder, **part, options.force));
-  const auto source = read_source(options.source, console);
+  auto source = read_source(options.source, console);
   FORESHARD_TRY(source);
   for (const std::string& note : source->notes) console.note(note);
   Topology topology;

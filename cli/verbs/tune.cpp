@@ -109,7 +109,7 @@ Result<std::string> fingerprint_of_search(const TuneOptions& options, const trac
     if (request.allowed.has(family)) question += fmt::format("{}\n", foreshard::name(family));
   if (!report.fabric.empty()) question += fmt::format("fabric {}\n", report.fabric);
   question += topology_question(report.topology);
-  return fingerprint({digest_of(traces::to_json(**workload)), request.start, *machine, question});
+  return fingerprint({workload_digest(source, *workload), request.start, *machine, question});
 }
 
 /// What is being searched, and in what.
@@ -231,7 +231,7 @@ Result<void> write_outputs(const TuneOptions& options, const TuneReport& report,
 
 Result<int> tune(TuneOptions& options, Console& console) {
   FORESHARD_TRY(check_outputs(options));
-  const auto source = read_source(options.source, console);
+  auto source = read_source(options.source, console);
   FORESHARD_TRY(source);
   for (const std::string& note : source->notes) console.note(note);
   Topology topology;

@@ -10,6 +10,7 @@ namespace foreshard::sim {
 Result<std::optional<HostScale>> common_host_scale(WorkloadSource& source, const MachineProfile& machine,
                                                    const Settings& settings) {
   if (!source.one_for_all()) return std::nullopt;
+  if (auto known = source.host_scale()) return known;
   const auto workload = source.at(settings);
   FORESHARD_TRY(workload);
   const auto found = find_host_scale(**workload, machine);

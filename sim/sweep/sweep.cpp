@@ -7,6 +7,7 @@
 #include "core/settings/settings_table.hpp"
 #include "sim/parallel/for_each.hpp"
 #include "sim/predict/throughput.hpp"
+#include "sim/sweep/outcome.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -117,14 +118,8 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
                                       const SweepRequest& request) {
   const auto count = count_points(request.ranges);
   FORESHARD_TRY(count);
-  std::optional<HostScale> host_scale;
-  if (source.one_for_all()) {
-    const auto workload = source.at(request.base);
-    FORESHARD_TRY(workload);
-    auto found = find_host_scale(**workload, machine);
-    FORESHARD_TRY(found);
-    host_scale = *found;
-  }
+  const auto host_scale = common_host_scale(source, machine, request.base);
+  FORESHARD_TRY(host_scale);
   std::vector<SweepPoint> points(*count);
   std::vector<std::size_t> to_run;
   for (std::size_t i = 0; i < *count; ++i) {
@@ -142,7 +137,7 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
       to_run.size(), request.threads,
       [&](std::size_t n) {
         SweepPoint& point = points[to_run[n]];
-        point = run_point(source, machine, request, host_scale, to_run[n]);
+        point = run_point(source, machine, request, *host_scale, to_run[n]);
         const std::lock_guard lock(telling);
         if (request.on_point) request.on_point(point);
       },

@@ -26,17 +26,22 @@ class WorkloadSource {
   [[nodiscard]] virtual Result<std::shared_ptr<const Workload>> at(const Settings& settings) = 0;
   /// Whether every point has the same workload, so that its calibration is found once.
   [[nodiscard]] virtual bool one_for_all() const = 0;
+  /// Of one workload for all: its calibration on the machine of the points, where that is known; none: to be found.
+  [[nodiscard]] virtual std::optional<HostScale> host_scale() const { return std::nullopt; }
 };
 
 /// One capture, or one workload file.
 class OneWorkload final : public WorkloadSource {
  public:
-  explicit OneWorkload(std::shared_ptr<const Workload> workload) : workload_(std::move(workload)) {}
+  explicit OneWorkload(std::shared_ptr<const Workload> workload, std::optional<HostScale> host_scale = {})
+      : workload_(std::move(workload)), host_scale_(host_scale) {}
   [[nodiscard]] Result<std::shared_ptr<const Workload>> at(const Settings&) override { return workload_; }
   [[nodiscard]] bool one_for_all() const override { return true; }
+  [[nodiscard]] std::optional<HostScale> host_scale() const override { return host_scale_; }
 
  private:
   std::shared_ptr<const Workload> workload_;
+  std::optional<HostScale> host_scale_;
 };
 
 struct SweepPoint {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal/build_id.hpp"
+#include "core/base/digest.hpp"
 #include "tests/catch.hpp"
 
 using namespace foreshard;
@@ -52,6 +53,38 @@ TEST_CASE("of another program or machine, or not whole, nothing was kept") {
   auto changed = nlohmann::ordered_json::parse(text);
   changed["source"] = 17;
   CHECK_FALSE(read_calibration(changed.dump(), "program", "h200"));
+}
+
+TEST_CASE("a source takes what was kept of its own workload on the machine that is planned") {
+  if (build_id().empty()) return;  // then nothing is kept
+  const auto taken = [](const std::string& machine, const std::string& digest) {
+    traces::Source source;
+    source.calibration = calibration_text(kept(), build_id(), "h200");
+    source.stored_digest = digest;
+    take_calibration(machine, source);
+    return source.host_scale;
+  };
+  const std::string digest = kept().workload_digest;
+  REQUIRE(taken("h200", digest));
+  CHECK(taken("h200", digest)->factor == kept().host_scale.factor);
+  CHECK_FALSE(taken("h100", digest));
+  CHECK_FALSE(taken("./h200.json", digest));
+  CHECK_FALSE(taken("h200", "xxh3:0000000000000000"));
+}
+
+TEST_CASE("a stored run has what was kept of its own workload") {
+  if (build_id().empty()) return;
+  Run run;
+  run.workload_json = "{}";
+  CHECK_FALSE(kept_host_scale("h200", run));
+  KeptCalibration of_run = kept();
+  of_run.workload_digest = digest_of(run.workload_json);
+  run.results[std::string(kCalibrationResult)] = calibration_text(of_run, build_id(), "h200");
+  REQUIRE(kept_host_scale("h200", run));
+  CHECK(kept_host_scale("h200", run)->anchor == kept().host_scale.anchor);
+  CHECK_FALSE(kept_host_scale("a100", run));
+  run.workload_json += ' ';
+  CHECK_FALSE(kept_host_scale("h200", run));
 }
 
 TEST_CASE("a program knows its build id, and says the same each time") {

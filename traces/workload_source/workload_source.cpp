@@ -116,35 +116,47 @@ Result<void> add_question(const std::string& path, OpenOptions options, Source& 
   return {};
 }
 
-Result<Source> from_store(const std::string& path, OpenOptions options) {
-  const auto rows =
-      query(path,
-            "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run), (SELECT count(*) FROM "
-            "rank), (SELECT gpu FROM run), (SELECT value FROM result WHERE key = 'kept_calibration') FROM workload",
-            {}, options);
-  FORESHARD_TRY(rows);
-  if (rows->rows.empty()) return no_workload(path, options);
-  const auto* kind = std::get_if<std::string>(&rows->rows.front()[2]);
-  const bool executed = kind != nullptr && *kind == "executed";
-  const auto* json = std::get_if<std::string>(&rows->rows.front().front());
+/// A row of from_store()'s question. Large values are read where they lie.
+Result<Source> from_row(const std::vector<QueryValue>& row, const std::string& path, OpenOptions options) {
+  const auto text = [&row](std::size_t column) {
+    const auto* found = std::get_if<std::string>(&row[column]);
+    return found != nullptr ? *found : std::string();
+  };
+  const std::string kind = text(2);
+  const auto* json = std::get_if<std::string>(&row.front());
   if (json == nullptr) return fail(ErrorKind::input, "the workload is no text: the store is damaged", path);
-  auto source = of_workload(stored_workload(*json, executed, path + " (workload)"));
-  const auto* machine = std::get_if<std::string>(&rows->rows.front()[1]);
-  if (source && machine != nullptr) source->machine = *machine;
-  if (const auto* gpu = std::get_if<std::string>(&rows->rows.front()[4]); source && gpu != nullptr) source->gpu = *gpu;
-  if (source) source->recorded = kind != nullptr && *kind == "imported";
-  const auto* kept = std::get_if<std::string>(&rows->rows.front()[5]);
-  if (source && source->recorded && kept != nullptr && !options.unverified) {
-    source->calibration = *kept;
-    source->stored_digest = digest_of(*json);
+  auto source = of_workload(stored_workload(*json, kind == "executed", path + " (workload)"));
+  if (!source) return source;
+  source->machine = text(1);
+  source->gpu = text(4);
+  source->recorded = kind == "imported";
+  if (source->recorded && !options.unverified) {
+    source->calibration = text(5);
+    if (!source->calibration.empty()) source->stored_digest = digest_of(*json);
   }
-  if (source && !source->recorded) FORESHARD_TRY(add_question(path, options, *source));
-  const auto* ranks = std::get_if<std::int64_t>(&rows->rows.front()[3]);
-  if (source && kind != nullptr && *kind == "planned" && ranks != nullptr && *ranks > 0)
+  if (!source->recorded) FORESHARD_TRY(add_question(path, options, *source));
+  const auto* ranks = std::get_if<std::int64_t>(&row[3]);
+  if (kind == "planned" && ranks != nullptr && *ranks > 0)
     source->notes.push_back(path + " was planned with ranks that differ (--slow-gpu and the like); give them again");
-  if (source && options.unverified)
-    source->warnings.push_back(path + " was read unverified (--unverified): it may be changed or damaged");
   return source;
+}
+
+Result<Source> from_store(const std::string& path, OpenOptions options) {
+  std::optional<Result<Source>> source;
+  const RowSink sink{[](const std::vector<std::string>&) {},
+                     [&](const std::vector<QueryValue>& row) {
+                       source = from_row(row, path, options);
+                       return false;
+                     }};
+  FORESHARD_TRY(query_rows(
+      path,
+      "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run), (SELECT count(*) FROM "
+      "rank), (SELECT gpu FROM run), (SELECT value FROM result WHERE key = 'kept_calibration') FROM workload",
+      {}, sink, options));
+  if (!source) return no_workload(path, options);
+  if (*source && options.unverified)
+    (*source)->warnings.push_back(path + " was read unverified (--unverified): it may be changed or damaged");
+  return std::move(*source);
 }
 
 Result<Source> from_folder(const std::string& path) {
@@ -289,6 +301,7 @@ Result<Source> read_source(const SourceRequest& request) {
       auto changed = std::make_shared<Workload>(*source->workload);
       changed->lowering = source->lowering;
       source->workload = std::move(changed);
+      source->calibration.clear();
     }
   }
   if (source) FORESHARD_TRY(change_model(request, *source));

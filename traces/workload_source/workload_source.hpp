@@ -53,6 +53,8 @@ struct Source {
   std::string topology = {};       ///< JSON, as the plan's key of that name; empty: none
   std::string calibration = {};    ///< of a recording: what import kept of it for plans; empty: nothing
   std::string stored_digest = {};  ///< with that: digest_of() of the workload's JSON in the store
+  /// What that says, where it is of `workload` on the machine that it is planned on; none: found anew.
+  std::optional<sim::HostScale> host_scale = {};
 };
 
 /// Fails with ErrorKind::input or ::usage, saying what the file is and what would work instead: a snapshot or a trace

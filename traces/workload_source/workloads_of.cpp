@@ -202,7 +202,7 @@ std::unique_ptr<sim::WorkloadSource> workloads_of(const Source& source, const si
     return std::make_unique<WithSections>(source.workload, machine);
   if (source.workload && made_with(*source.workload, machine))
     return std::make_unique<StoredModel>(source.workload, machine);
-  if (source.workload) return std::make_unique<sim::OneWorkload>(source.workload);
+  if (source.workload) return std::make_unique<sim::OneWorkload>(source.workload, source.host_scale);
   return std::make_unique<Generated>(source, machine);
 }
 

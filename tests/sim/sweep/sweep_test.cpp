@@ -85,6 +85,21 @@ TEST_CASE("points whose collectives run otherwise than asked for say why and are
   CHECK((*points)[1].not_as_asked.front() == counts[0].reason);
 }
 
+TEST_CASE("a calibration that is known is not found again, and gives the same points") {
+  const auto workload = std::make_shared<const Workload>(foreshard::test::timed_workload(base(), 4, 3.0));
+  const std::vector<Range> ranges{{"forward_prefetch", {"implicit", "1"}}};
+  HostScale known = find_host_scale(*workload, machine()).value();
+  const auto points = [&](WorkloadSource&& source) { return sweep(source, machine(), {base(), ranges, {}}).value(); };
+  const auto found = points(OneWorkload(workload));
+  const auto taken = points(OneWorkload(workload, known));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CHECK(found[i].step_ms == taken[i].step_ms);
+    CHECK(found[i].warnings == taken[i].warnings);
+  }
+  known.anchor *= 2;
+  CHECK(points(OneWorkload(workload, known))[0].step_ms != found[0].step_ms);
+}
+
 TEST_CASE("points beyond the memory are states of their own") {
   const auto points = run({{"forward_prefetch", {"implicit", "1"}}}, 1, Bytes{4} * kMiB);
   for (const SweepPoint& point : points) CHECK(point.state == SweepPoint::State::out_of_memory);
