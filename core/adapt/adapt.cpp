@@ -42,6 +42,10 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
   if (wanted.float8 != have.float8)
     return refuse("float8 changes what the program's kernels compute",
                   fmt::format("plan from a model with --float8 {}", name(wanted.float8)));
+  if (wanted.float8_all_gather != have.float8_all_gather)
+    return refuse(
+        "float8_all_gather changes what the program's kernels compute",
+        fmt::format("plan from a model {} --float8-all-gather", wanted.float8_all_gather ? "with" : "without"));
   if (wanted.shard_ranks() != have.shard_ranks() && !workload.shards_known)
     return refuse(fmt::format("the shard group cannot change from {} to {} ranks: the recorded allocations of the "
                               "parameter shards were not recognised",

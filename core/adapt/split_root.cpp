@@ -99,7 +99,7 @@ class Splitter {
     }
     for (ProgramKernel& kernel : program.kernels)
       for (Operand& operand : kernel.where) {
-        if (operand.kind != Operand::Kind::parameter && operand.kind != Operand::Kind::gradient) continue;
+        if (operand.kind < Operand::Kind::parameter) continue;
         ParameterId id{operand.id};
         rename(id);
         operand.id = id.value;

@@ -37,8 +37,8 @@ enum class Transport : std::uint8_t {
 inline constexpr std::uint32_t kMaxLowContentionRanks = 8;
 
 /// What a reduce-scatter or an all-reduce does with the ranks' values: FSDP2's is the average (ncclAvg), unless the
-/// values were divided before and the transport knows only sums.
-enum class Reduction : std::uint8_t { average = 0, sum = 1 };
+/// values were divided before and the transport knows only sums. The maximum is an all-reduce's by plain NCCL alone.
+enum class Reduction : std::uint8_t { average = 0, sum = 1, maximum = 2 };
 
 /// A tensor that is sharded on its first dimension: rank r's part is the bytes from r * part on, as far as the tensor
 /// goes.

@@ -58,12 +58,13 @@ std::vector<BufferRef> FullyShard::allocate_inputs(ParamGroupId id, const Gather
 /// to), so the optimizer needs no word of theirs: its step comes behind what waited for the all-gather.
 void FullyShard::copy_in(ParamGroupId id, const Gather& gather, StreamRole memory) {
   GroupState& s = state(id);
-  CopyIn copy{id, gather.over(), {}, gather.block, gather.contiguous, false};
+  CopyIn copy{id, gather.over(), {}, gather.block, gather.contiguous, false, {}};
   if (gather.small) copy.parts = s.parts;
+  if (plan(id).float8_weights > 0) copy.float8 = float8_;
   if (gather.kept) {
     if (s.kept_input.valid()) return;
     s.kept_input = backend_.allocate({Buffer::kept_input, id, {}, plan(id).kept_input, memory}).buffer;
-    copy = CopyIn{id, gather.over(), {}, s.kept_input, false, true};
+    copy = CopyIn{id, gather.over(), {}, s.kept_input, false, true, {}};
   }
   backend_.issue(copy, gather.stream);
 }
@@ -98,7 +99,7 @@ void FullyShard::all_gather(ParamGroupId id, Gather& gather) {
   const StreamRole runs_on = own_stream ? StreamRole::process_group : launch;
   if (own_stream) backend_.wait_event(runs_on, backend_.record_event(launch));
   CollectiveWork work{CollectiveKind::all_gather, settings_.all_gather, p.gather, {}};
-  work.dtype = p.compute;
+  work.dtype = p.float8_weights > 0 ? DType::uint8 : p.compute;  // _get_all_gather_input_metadatas
   const BufferRef input = gather.kept ? state(id).kept_input : BufferRef{};
   backend_.issue(AllGather{id, gather.over(), block.buffer, input, work, gather.contiguous}, runs_on);
   if (own_stream) {

@@ -32,6 +32,8 @@ namespace foreshard {
     case Buffer::split_metadata:
     case Buffer::chunk_cat_metadata:
     case Buffer::symmetric_array:
+    case Buffer::float8_amaxes:
+    case Buffer::float8_scales:
       return MemoryCategory::metadata;
   }
   return MemoryCategory::other;

@@ -46,6 +46,8 @@ enum class Buffer : std::uint8_t {
   divided_input = 13,    ///< reduce-scatter input over a gradient_divide_factor, where one rank reduces nothing
   contiguous = 14,       ///< parameter-contiguous all-gather: all unsharded parameters of the group
   kept_input = 15,       ///< this rank's part of each all-gather, which the optimizer writes: kept for ever
+  float8_amaxes = 16,    ///< Float8Scales, of all units: kept for ever
+  float8_scales = 17,    ///< likewise
 };
 
 struct BufferRequest {

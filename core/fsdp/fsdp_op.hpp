@@ -32,6 +32,28 @@ enum class CommunicatorRole : std::uint8_t {
   replicate = 1,       ///< HSDP's all-reduces
   post_forward = 2,    ///< int reshard: one communicator a unit
   reduce_scatter = 3,  ///< Settings::separate_reduce_scatter_group; else the same as `shard`
+  float8_scales = 4,   ///< of the shard group's ranks, where the optimizer has a stream of its own; else `shard`
+};
+
+/// What float8 weights are cast by: float32, one of each (ParameterPlan::float8_place). Invalid where there are none.
+struct Float8Scales {
+  BufferRef amaxes;  ///< the largest elements
+  BufferRef scales;  ///< what undoes the casts; the copy-in writes them
+};
+
+/// precompute_float8_dynamic_scale_for_fsdp of one group: the largest elements of this rank's shards.
+struct ShardAmaxes {
+  ParamGroupId group;
+  BufferRef amaxes;
+};
+
+/// … and their maximum over the shard group, in place.
+struct ReduceAmaxes {
+  ParamGroupId group;
+  CommunicatorRole over = CommunicatorRole::shard;
+  BufferRef amaxes;
+  std::uint32_t first = 0;  ///< of the weights' places
+  CollectiveWork work;      ///< without addresses
 };
 
 /// all_gather_copy_in: this rank's shards, cast to the compute dtype, one behind the other into this rank's part of the
@@ -43,6 +65,7 @@ struct CopyIn {
   BufferRef block;
   bool contiguous = false;  ///< the block is parameter-contiguous: each shard goes to its place in the parameter
   bool kept = false;        ///< the block is this rank's part alone, which the optimizer writes from then on
+  Float8Scales float8;      ///< by which float8 weights are cast
 };
 
 struct AllGather {
@@ -160,13 +183,13 @@ struct StepOptimizer {
   BufferRef sharded_gradients;
 };
 
-using FsdpOp =
-    std::variant<CopyIn, AllGather, CopyOut, CopyOutShards, KeepPart, AddGradients, CastGradient, ChunkCat,
-                 ReduceScatter, CopyReduced, AllReduce, CastBack, AddReduced, OffloadGradients, StepOptimizer>;
+using FsdpOp = std::variant<CopyIn, AllGather, CopyOut, CopyOutShards, KeepPart, AddGradients, CastGradient, ChunkCat,
+                            ReduceScatter, CopyReduced, AllReduce, CastBack, AddReduced, OffloadGradients,
+                            StepOptimizer, ShardAmaxes, ReduceAmaxes>;
 
 [[nodiscard]] inline bool is_collective(const FsdpOp& op) {
   return std::holds_alternative<AllGather>(op) || std::holds_alternative<ReduceScatter>(op) ||
-         std::holds_alternative<AllReduce>(op);
+         std::holds_alternative<AllReduce>(op) || std::holds_alternative<ReduceAmaxes>(op);
 }
 [[nodiscard]] inline ParamGroupId group_of(const FsdpOp& op) {
   return std::visit([](const auto& o) { return o.group; }, op);

@@ -59,6 +59,7 @@ void FullyShard::pre_forward(UnitId unit) {
     });
     return;
   }
+  if (unit == kRootUnit) make_float8_scales();
   if (unit == kRootUnit && settings_.optimizer_overlap == OptimizerOverlap::none) {  // _root_pre_forward
     if (post_optimizer_event_) {
       wait_gather_streams(*post_optimizer_event_);
@@ -125,6 +126,7 @@ void FullyShard::backward_final() {
 }
 
 void FullyShard::optimizer_stepped() {
+  if (settings_.optimizer_overlap == OptimizerOverlap::none) find_float8_amaxes();
   if (settings_.post_optimizer_event) post_optimizer_event_ = backend_.record_event(StreamRole::compute);
 }
 

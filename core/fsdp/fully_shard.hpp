@@ -50,6 +50,8 @@ class FullyShard {
   [[nodiscard]] Unsharded unsharded(ParamGroupId group, std::size_t index) const;
   /// ParamGroupPlan::kept_input of the group; invalid before its first all-gather.
   [[nodiscard]] BufferRef kept_input(ParamGroupId group) const { return state(group).kept_input; }
+  /// Of the weights that are gathered in float8; invalid before the first forward, and where there are none.
+  [[nodiscard]] const Float8Scales& float8_scales() const { return float8_; }
   /// The flat block behind every sharded .grad of the group; invalid after zero_grad.
   [[nodiscard]] BufferRef sharded_gradients(ParamGroupId group) const;
   /// Whether any parameter has a sharded gradient.
@@ -160,6 +162,12 @@ class FullyShard {
   void free_all(std::vector<BufferRef>& buffers);
   void drop_gather_slot();
 
+  // float8_scales.cpp
+  void make_float8_scales();
+  void find_float8_amaxes();
+  void find_float8_amaxes(ParamGroupId id);
+  void reduce_float8_amaxes(ParamGroupId id, std::uint32_t first, std::uint32_t count, StreamRole stream);
+
   // reduce_scatter.cpp
   void post_backward(ParamGroupId id);
   void accumulate(ParamGroupId id, const Fresh& fresh);
@@ -223,6 +231,7 @@ class FullyShard {
   /// The last post-reduce event of each stream, by its first use in this backward.
   std::vector<std::pair<StreamRole, EventId>> last_post_reduce_;
   std::optional<EventId> post_optimizer_event_;
+  Float8Scales float8_;
   bool sync_ = true;
   bool in_backward_ = false;
 };

@@ -189,6 +189,7 @@ void FullyShard::step_optimizer(ParamGroupId id) {
   backend_.begin_section(Section::optimizer, id, Pass::backward);
   backend_.issue(StepOptimizer{id, s.sharded_gradients}, StreamRole::optimizer);
   backend_.end_section();
+  find_float8_amaxes(id);
   s.reduced_event.reset();
   s.stepped = backend_.record_event(StreamRole::optimizer);
   s.step_awaited = false;

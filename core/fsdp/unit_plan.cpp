@@ -25,6 +25,7 @@ struct Dtypes {
   DType reduce;
   bool reduce_set;
   DType sent;
+  DType gathered;
 };
 
 /// Whether each value of `from` is one of `to`.
@@ -42,11 +43,12 @@ bool pull_reduces(const Settings& settings, std::uint32_t ranks, DType from, DTy
 }
 
 Dtypes dtypes_of(const Settings& settings, std::uint32_t ranks, const Parameter& parameter) {
-  Dtypes d{parameter.dtype, parameter.dtype, parameter.dtype, false, parameter.dtype};
+  Dtypes d{parameter.dtype, parameter.dtype, parameter.dtype, false, parameter.dtype, parameter.dtype};
   if (settings.param_dtype) d.compute = *settings.param_dtype;
   d.reduce_set = settings.reduce_dtype && settings.reduce_dtype != settings.param_dtype;
   d.reduce = d.reduce_set ? *settings.reduce_dtype : d.compute;
   d.sent = upcasts(d.compute, d.reduce) && pull_reduces(settings, ranks, d.compute, d.reduce) ? d.compute : d.reduce;
+  d.gathered = parameter.gathered_in_float8 ? DType::float8_e4m3fn : d.compute;
   return d;
 }
 
@@ -57,9 +59,11 @@ ParameterPlan plan_parameter(const Parameter& parameter, ParameterId id, const D
   plan.id = id;
   plan.compute = d.compute;
   plan.reduce = d.reduce;
+  plan.gathered = d.gathered;
+  plan.sent = d.sent;
   plan.shard = padded * itemsize(d.original);
-  plan.cast_shard = padded * itemsize(d.compute);
-  plan.unsharded = unsharded_numel(parameter, group) * itemsize(d.compute);
+  plan.cast_shard = padded * itemsize(d.gathered);
+  plan.unsharded = unsharded_numel(parameter, group) * itemsize(d.gathered);
   plan.gradient = parameter.numel() * itemsize(d.compute);
   plan.accumulated = parameter.numel() * itemsize(d.reduce);
   plan.reduce_chunk = padded * itemsize(d.reduce);
@@ -133,7 +137,11 @@ ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> p
     plan.parameters.push_back(plan_parameter(parameter, id, d, group, reshard));
     const ParameterPlan& p = plan.parameters.back();
     plan.casts |= d.compute != d.original;
-    plan.flat_cast += p.cast_shard;
+    plan.gather += p.cast_shard * plan.shard_ranks;
+    if (p.gathered == p.compute)
+      plan.flat_cast += p.cast_shard;
+    else
+      ++plan.float8_weights;
     plan.small_flat += p.clone;
     chunks.push_back(p.cast_shard);
     clones.push_back(p.clone);
@@ -147,16 +155,14 @@ ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> p
     plan.sent = d.sent;
     plan.cast_output_itemsize = itemsize(d.original);
   }
-  plan.gather = plan.flat_cast * plan.shard_ranks;
   if (settings.all_gather_layout == AllGatherLayout::parameter_contiguous && plan.shard_ranks > 1)
     place_parameters(plan);
   if (settings.all_gather_input == AllGatherInput::optimizer && plan.shard_ranks > 1) keep_input(plan);
   // Sums are of one dtype, and what is read is in the dtype that autograd wrote.
-  plan.reduces_gradients =
-      settings.reduce_scatter_input == ReduceScatterInput::gradients && plan.shard_ranks > 1 &&
-      std::all_of(plan.parameters.begin(), plan.parameters.end(), [&](const ParameterPlan& p) {
-        return p.compute == plan.compute && p.sent_chunk == p.cast_shard && plan.sent == plan.compute;
-      });
+  plan.reduces_gradients = settings.reduce_scatter_input == ReduceScatterInput::gradients && plan.shard_ranks > 1 &&
+                           std::all_of(plan.parameters.begin(), plan.parameters.end(), [&](const ParameterPlan& p) {
+                             return p.compute == plan.compute && p.sent == plan.compute && plan.sent == plan.compute;
+                           });
   plan.split_metadata = split_metadata_bytes(chunks, plan.shard_ranks, sm_count);
   if (reshard.kind == Reshard::Kind::group)
     plan.small_split_metadata = split_metadata_bytes(clones, reshard.group_size, sm_count);
@@ -218,6 +224,28 @@ Result<void> check_meshes(const Settings& settings, const Unit& unit) {
   return {};
 }
 
+/// The float8 weights of all units one behind the other, as those of one group are.
+void number_float8_weights(std::vector<UnitPlan>& plans) {
+  std::uint32_t next = 0;
+  for (UnitPlan& unit : plans)
+    for (ParamGroupPlan& group : unit.groups) {
+      group.first_float8 = next;
+      for (ParameterPlan& p : group.parameters)
+        if (is_float8(p.gathered)) p.float8_place = next++;
+    }
+}
+
+/// What may go with it is checked of the setting (core/settings/settings_check.cpp).
+Result<void> check_float8(const Settings& settings, const Unit& unit) {
+  if (settings.float8_all_gather) return {};
+  for (const Parameter& p : unit.parameters)
+    if (p.gathered_in_float8)
+      return fail(ErrorKind::usage,
+                  fmt::format("'{}' is gathered in float8, which these settings do not ask for", p.name),
+                  fmt::format("unit \"{}\"", unit.name), "take --float8-all-gather");
+  return {};
+}
+
 /// Before 2.12 fully_shard refuses a placement with a mesh of its own.
 Result<void> check_groups(const Settings& settings, const Unit& unit) {
   FORESHARD_TRY(check_meshes(settings, unit));
@@ -262,11 +290,13 @@ Result<std::vector<UnitPlan>> plan_units(const Settings& settings, const std::ve
     const bool head = settings.fully_shard_embedding_and_head && i > 0 && i + 1 == units.size();
     const Place place = i == 0 ? Place::root : head ? Place::head : Place::block;
     FORESHARD_TRY(check_groups(settings, units[i]));
+    FORESHARD_TRY(check_float8(settings, units[i]));
     auto plan = plan_unit(settings, units[i], UnitId{i}, place, ParameterId{parameters}, sm_count);
     FORESHARD_TRY(plan);
     parameters += static_cast<std::uint32_t>(units[i].parameters.size());
     plans.push_back(std::move(*plan));
   }
+  number_float8_weights(plans);
   FORESHARD_TRY(plan_prefetch(settings, units, plans));
   return plans;
 }

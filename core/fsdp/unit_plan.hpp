@@ -19,16 +19,19 @@ struct ParameterPlan {
   ParameterId id;
   DType compute = DType::float32;
   DType reduce = DType::float32;
-  Bytes shard = 0;         ///< padded shard in the original dtype (H2D copy under offload)
-  Bytes cast_shard = 0;    ///< padded shard in the compute dtype: this rank's part of the all-gather
-  Bytes unsharded = 0;     ///< unsharded storage in the compute dtype
-  Bytes gradient = 0;      ///< unpadded gradient in the compute dtype
-  Bytes accumulated = 0;   ///< the same in the reduce dtype
-  Bytes reduce_chunk = 0;  ///< padded shard in the reduce dtype: one rank's part of the reduce
-  Bytes sent_chunk = 0;    ///< the same in UnitPlan::sent
-  Bytes clone = 0;         ///< int reshard: this rank's part kept after forward
-  Bytes offset = 0;        ///< parameter-contiguous: where it begins in the group's block
-  Bytes kept_offset = 0;   ///< where its part begins in ParamGroupPlan::kept_input
+  DType gathered = DType::float32;  ///< the compute dtype, or float8_e4m3fn (Parameter::gathered_in_float8)
+  DType sent = DType::float32;      ///< as UnitPlan::sent
+  Bytes shard = 0;                  ///< padded shard in the original dtype (H2D copy under offload)
+  Bytes cast_shard = 0;             ///< padded shard in the gathered dtype: this rank's part of the all-gather
+  Bytes unsharded = 0;              ///< unsharded storage in the gathered dtype
+  Bytes gradient = 0;               ///< unpadded gradient in the compute dtype
+  Bytes accumulated = 0;            ///< the same in the reduce dtype
+  Bytes reduce_chunk = 0;           ///< padded shard in the reduce dtype: one rank's part of the reduce
+  Bytes sent_chunk = 0;             ///< the same in UnitPlan::sent
+  Bytes clone = 0;                  ///< int reshard: this rank's part kept after forward
+  Bytes offset = 0;                 ///< parameter-contiguous: where it begins in the group's block
+  Bytes kept_offset = 0;            ///< where its part begins in ParamGroupPlan::kept_input
+  std::uint32_t float8_place = 0;   ///< gathered in float8: its number among all such parameters
 };
 
 /// One FSDPParamGroup: parameters that are gathered and reduced together.
@@ -47,8 +50,12 @@ struct ParamGroupPlan {
   /// shards one behind the other; 0: they are copied in before each.
   Bytes kept_input = 0;
   bool reduces_gradients = false;  ///< ReduceScatterInput::gradients
-  Bytes flat_cast = 0;             ///< flat cast buffer over the shard group
-  Bytes small_flat = 0;            ///< flat buffer of the small group's gather
+  /// Flat buffer of the shards that the foreach-cast casts over the shard group: those with an fsdp_pre_all_gather of
+  /// their own, in float8, are cast straight into the block.
+  Bytes flat_cast = 0;
+  std::uint32_t float8_weights = 0;  ///< parameters that are gathered in float8 …
+  std::uint32_t first_float8 = 0;    ///< … and the place of the first, which the others' follow
+  Bytes small_flat = 0;              ///< flat buffer of the small group's gather
   Bytes split_metadata = 0;
   Bytes small_split_metadata = 0;
   Bytes cast_output_itemsize = 4;  ///< of the original dtype

@@ -76,6 +76,7 @@ constexpr std::array kSignatures{
     Signature{KernelOp::amax, "sw", 1},
     Signature{KernelOp::cast_float8, "q?q?sws", 3},
     Signature{KernelOp::scaled_mm, "wqqss", 1, 1},
+    Signature{KernelOp::transpose_float8, "qq", 1},
 };
 
 /// First operand of attention_backward that it may use as it likes.
@@ -259,6 +260,9 @@ class Check {
       case KernelOp::scaled_mm:
         if (ranks(0, 3, 2)) check_gemm();
         return;
+      case KernelOp::transpose_float8:
+        if (ranks(0, 2, 2)) same(0, {shape(1)[1], shape(1)[0]});
+        return need(at(0).dtype == at(1).dtype, "both are of one dtype");
       case KernelOp::attention:
       case KernelOp::attention_backward:
         return check_attention(c_.op == KernelOp::attention_backward);

@@ -79,6 +79,7 @@ constexpr std::array kRules{
     Rule{KernelOp::amax, Walk::contiguous, "01", 1},        // out; x
     Rule{KernelOp::cast_float8, Walk::contiguous, "1", 3},  // out, transposed, scale; x, amax
     Rule{KernelOp::scaled_mm, Walk::gemm, "1110"},          // out; a, b, scales
+    Rule{KernelOp::transpose_float8, Walk::contiguous},
 };
 /// Masks, random numbers, FSDP2's sections and the optimizer.
 constexpr Rule kOtherwise{KernelOp::fused, Walk::uncounted};

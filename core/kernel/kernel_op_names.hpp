@@ -8,7 +8,7 @@ namespace foreshard {
 
 template <>
 struct EnumNames<KernelOp> {
-  static constexpr std::array<std::string_view, 62> kNames{"included",
+  static constexpr std::array<std::string_view, 65> kNames{"included",
                                                            "fill",
                                                            "copy",
                                                            "add",
@@ -69,8 +69,11 @@ struct EnumNames<KernelOp> {
                                                            "arange",
                                                            "amax",
                                                            "cast_float8",
-                                                           "scaled_mm"};
+                                                           "scaled_mm",
+                                                           "transpose_float8",
+                                                           "shard_amaxes",
+                                                           "copy_in_float8"};
 };
-static_assert(names_end_with(KernelOp::scaled_mm));
+static_assert(names_end_with(KernelOp::copy_in_float8));
 
 }  // namespace foreshard

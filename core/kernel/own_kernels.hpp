@@ -17,7 +17,7 @@ struct OwnKernel {
   KernelOp op;
   std::string_view label;
 };
-inline constexpr std::array<OwnKernel, 14> kOwnKernels{{
+inline constexpr std::array<OwnKernel, 15> kOwnKernels{{
     {KernelOp::rms_norm, "foreshard::rms_norm"},
     {KernelOp::rms_norm_backward, "foreshard::rms_norm_backward"},
     {KernelOp::rms_norm_backward_weight, "foreshard::rms_norm_backward_weight"},
@@ -32,6 +32,7 @@ inline constexpr std::array<OwnKernel, 14> kOwnKernels{{
     {KernelOp::cross_entropy, "foreshard::cross_entropy"},
     {KernelOp::amax, "foreshard::amax"},
     {KernelOp::cast_float8, "foreshard::cast_float8"},
+    {KernelOp::transpose_float8, "foreshard::transpose_float8"},
 }};
 
 /// Why a plan that launches them is an estimate on a machine where they were not measured.

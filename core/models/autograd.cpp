@@ -11,6 +11,14 @@
 #include "core/models/tape.hpp"
 
 namespace foreshard::model {
+namespace {
+
+/// A weight in float8 is, to autograd, of the dtype that it was cast from (torchao's Float8TrainingTensor).
+DType gradient_dtype(const TensorImpl& x) {
+  return is_float8(x.dtype) ? DType::bfloat16 : x.dtype;
+}
+
+}  // namespace
 
 NodePtr Tape::gradient_edge(const Tensor& tensor) {
   if (!tensor || !tensor->requires_grad) return nullptr;
@@ -36,7 +44,7 @@ NodePtr Tape::record(const Tensors& inputs, Node::Apply apply, std::uint32_t out
   node->apply = std::move(apply);
   for (const Tensor& input : inputs) {
     node->next.push_back({gradient_edge(input), input ? input->output : 0});
-    node->inputs.push_back(input ? Node::Metadata{input->shape, input->dtype} : Node::Metadata{});
+    node->inputs.push_back(input ? Node::Metadata{input->shape, gradient_dtype(*input)} : Node::Metadata{});
   }
   return node;
 }

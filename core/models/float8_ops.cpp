@@ -33,6 +33,28 @@ Cast cast(Tape& tape, const Tensor& x, const Tensor& largest, DType dtype, Layou
   return out;
 }
 
+/// A weight that was gathered in float8, and what undoes its cast.
+bool gathered(const Tensor& weight) {
+  return is_float8(weight->dtype);
+}
+Tensor scale_of(const Tensor& weight) {
+  return Tape::elsewhere({Operand::Kind::scale, weight->elsewhere.id}, {}, DType::float32);
+}
+
+/// What a weight is cast by: its largest element; of one that was gathered in float8 it is known, and here what undoes
+/// the cast stands for it.
+Tensor measure(Tape& tape, const Tensor& weight) {
+  return gathered(weight) ? scale_of(weight) : amax(tape, weight);
+}
+Cast cast_weight(Tape& tape, const Tensor& weight, const Tensor& measured, Layouts layouts) {
+  if (!gathered(weight)) return cast(tape, weight, measured, kOfOperands, layouts);
+  Cast out{weight, {}, measured};
+  if (layouts == Layouts::plain) return out;
+  out.transposed = tape.empty({weight->dim(1), weight->dim(0)}, weight->dtype);
+  tape.launch(own_label(KernelOp::transpose_float8), KernelOp::transpose_float8, out.transposed, weight);
+  return out;
+}
+
 /// out = a × bᵀ, into a new matrix or added to `out`: a [m, k] and b [n, k] lie along k.
 void multiply(Tape& tape, Tensor& out, const Tensor& a, const Tensor& a_scale, const Tensor& b, const Tensor& b_scale) {
   const bool adds = out != nullptr;
@@ -57,15 +79,15 @@ Tensors gradients_of(Tape& tape, Node& node, const Tensors& gradients) {
     dy.transposed.reset();
     if (!node.wants(0)) continue;
     const Tensor& weight = kept[kShared + i * kOfWeight];
-    const Cast w = cast(tape, weight, kept[kShared + i * kOfWeight + 1], kOfOperands, Layouts::transposed);
+    const Cast w = cast_weight(tape, weight, kept[kShared + i * kOfWeight + 1], Layouts::transposed);
     multiply(tape, out[0], dy.plain, dy.scale, w.transposed, w.scale);
   }
   return out;
 }
 
-Tensor product(Tape& tape, const Cast& x, const Tensor& weight, const Tensor& largest) {
+Tensor product(Tape& tape, const Cast& x, const Tensor& weight, const Tensor& measured) {
   if (const Tensors kept = tape.reuse(Selected::product); !kept.empty()) return kept[0];
-  const Cast w = cast(tape, weight, largest, kOfOperands, Layouts::plain);
+  const Cast w = cast_weight(tape, weight, measured, Layouts::plain);
   Tensor out;
   multiply(tape, out, x.plain, x.scale, w.plain, w.scale);
   tape.keep(Selected::product, {out});
@@ -85,10 +107,10 @@ Tensors float8_linear(Tape& tape, const Tensor& x, const Tensors& weights) {
   cast_x.transposed.reset();
   Tensors out;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const Tensor largest = amax(tape, weights[i]);
+    const Tensor measured = measure(tape, weights[i]);
     tape.save(node, weights[i]);
-    tape.save(node, largest);  // a checkpointed region that runs again ends here, before its last product
-    out.push_back(product(tape, cast_x, weights[i], largest));
+    tape.save(node, measured);  // a checkpointed region that runs again ends here, before its last product
+    out.push_back(product(tape, cast_x, weights[i], measured));
     Tape::attach(node, out.back(), static_cast<std::uint32_t>(i));
   }
   return out;

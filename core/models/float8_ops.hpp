@@ -17,7 +17,8 @@ inline constexpr std::uint64_t kFloat8Multiple = 16;
 /// Products of one matrix with several weights [out, in] as one autograd node, like joined_linear: `x` [rows, in],
 /// bfloat16, is cast once for all of them. Hopper multiplies float8 only where both operands lie along what is summed,
 /// so casts that are also read across write a transposed copy as well. Keeps x in float8, transposed, for the weights'
-/// gradients; not x itself, and nothing of a weight but its largest element: backward casts it again.
+/// gradients; not x itself, and nothing of a weight but its largest element: backward casts it again. A weight that was
+/// gathered in float8 is multiplied as it is, and only transposed in backward.
 [[nodiscard]] Tensors float8_linear(Tape& tape, const Tensor& x, const Tensors& weights);
 
 }  // namespace foreshard::model

@@ -30,6 +30,7 @@ class Writer {
   SectionCost all_gather(UnitId unit, const ParamGroupPlan& plan, Pass pass);
   SectionCost copy_out(UnitId unit, const ParamGroupPlan& plan, Pass pass);
   SectionCost reduce(UnitId unit, const ParamGroupPlan& plan);
+  SectionCost float8_scales(UnitId unit, const ParamGroupPlan& plan);
   SectionCost optimizer();
   SectionCost zero_grad();
 
@@ -119,6 +120,16 @@ SectionCost Writer::reduce(UnitId unit, const ParamGroupPlan& plan) {
   return cost;
 }
 
+/// Largest elements of the shards of float8 weights, and their all-reduce: a launch each, of foreshard's own program.
+SectionCost Writer::float8_scales(UnitId unit, const ParamGroupPlan& plan) {
+  SectionCost cost{Section::float8_scales, unit, Pass::forward, {}, {}};
+  Bytes bytes = 0;
+  for (const ParameterPlan& p : plan.parameters) bytes += is_float8(p.gathered) ? p.shard : 0;
+  cost.items.push_back(item(SectionRole::amax, "foreshard::shard_amaxes", bytes, host_[HostCall::reduction]));
+  cost.items.push_back(item(SectionRole::all_reduce, "all_reduce", 0, host_[HostCall::elementwise]));
+  return cost;
+}
+
 /// Operands are read and written in the parameters' dtype, as gradients and states have it (zeros_like).
 SectionCost Writer::optimizer() {
   SectionCost cost{Section::optimizer, kRootUnit, Pass::forward, {}, {}};
@@ -194,6 +205,7 @@ std::vector<SectionCost> Writer::write() {
         out.push_back(copy_out(unit.id, group, pass));
       }
       out.push_back(reduce(unit.id, group));
+      if (group.float8_weights > 0) out.push_back(float8_scales(unit.id, group));
       for (std::size_t i = first; i < out.size(); ++i) out[i].group = g;
     }
   out.push_back(optimizer());

@@ -222,6 +222,12 @@ Result<void> check_kernels(const ModelConfig& model, const Settings& settings) {
   return {};
 }
 
+/// torchao's Float8Linear in a Llama's blocks: their matrices. What else a block has are norms.
+void gather_in_float8(std::vector<Unit>& units) {
+  for (std::size_t i = 1; i < units.size(); ++i)
+    for (Parameter& p : units[i].parameters) p.gathered_in_float8 = p.shape.size() == 2;
+}
+
 std::string cpu_optimizer_estimate(const CpuOptimizer& cpu) {
   if (cpu.threads == 0)
     return fmt::format("{}: its time is not in the machine profile, and counts as none", kCpuOptimizerEstimate);
@@ -296,6 +302,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   FORESHARD_TRY(check_kernels(model, settings));
   auto trained = model::trained_model(model, family->units(), family->parameters_order());
   FORESHARD_TRY(trained);
+  if (settings.float8_all_gather) gather_in_float8(trained->units);
   trained->units = grouped(trained->units, settings.units_per_group);
   if (settings.expert_parallel > 1) model::split_experts(*trained, holds(RuleId::groups_per_mesh, settings.pytorch));
   workload.units = trained->units;

@@ -19,7 +19,7 @@ namespace foreshard {
 
 /// The settings (core/settings/settings_table.hpp) that shape a generated program. Programs that differ in none of
 /// these are the same; every other setting is FSDP2's part, which core/step puts back.
-inline constexpr std::array<std::string_view, 23> kShapingSettings{"gpus",
+inline constexpr std::array<std::string_view, 24> kShapingSettings{"gpus",
                                                                    "nodes",
                                                                    "replicate",
                                                                    "tensor_parallel",
@@ -36,6 +36,7 @@ inline constexpr std::array<std::string_view, 23> kShapingSettings{"gpus",
                                                                    "checkpoint_share",
                                                                    "kernels",
                                                                    "float8",
+                                                                   "float8_all_gather",
                                                                    "offload",
                                                                    "optimizer",
                                                                    "units_per_group",

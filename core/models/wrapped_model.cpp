@@ -24,7 +24,8 @@ WrappedModel::WrappedModel(Tape& tape, const Settings& settings, const TrainedMo
   for (const Unit& unit : model.units)
     for (const Parameter& p : unit.parameters) {
       const ParameterId id{static_cast<std::uint32_t>(all.size())};
-      all.push_back(tape.parameter(id, p, settings.param_dtype.value_or(p.dtype)));
+      const DType dtype = p.gathered_in_float8 ? DType::float8_e4m3fn : settings.param_dtype.value_or(p.dtype);
+      all.push_back(tape.parameter(id, p, dtype));
     }
   if (std::any_of(model.units.begin(), model.units.end(), [](const Unit& unit) { return unit.of_experts(); }))
     for (std::uint32_t u = 1; u < model.units.size(); ++u)

@@ -22,7 +22,8 @@ class WrappedModel {
   WrappedModel(Tape& tape, const Settings& settings, const TrainedModel& model, std::uint32_t blocks,
                const std::vector<TensorId>& from_setup);
 
-  /// The unsharded parameter of that number among the family's own: of the policy's param_dtype, or as stored.
+  /// The unsharded parameter of that number among the family's own: of the policy's param_dtype, as stored, or in
+  /// float8 as gathered.
   [[nodiscard]] const Tensor& parameter(std::size_t id) const { return parameters_[id]; }
   /// Number of the root's parameters, as the family has them: the blocks' follow, block by block.
   [[nodiscard]] std::size_t root_parameters() const { return root_parameters_; }

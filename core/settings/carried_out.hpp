@@ -17,6 +17,7 @@ namespace foreshard {
   if (settings.reduce_scatter_input != ReduceScatterInput::chunk_cat) keys.emplace_back("reduce_scatter_input");
   if (settings.optimizer_overlap != OptimizerOverlap::none) keys.emplace_back("optimizer_overlap");
   if (settings.float8 != Float8::none) keys.emplace_back("float8");
+  if (settings.float8_all_gather) keys.emplace_back("float8_all_gather");
   return keys;
 }
 

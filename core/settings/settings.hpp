@@ -158,6 +158,9 @@ struct Settings {
   std::uint32_t checkpoint_share = 50;  ///< percent of the blocks that selective_layer checkpoints
   Kernels kernels = Kernels::eager;
   Float8 float8 = Float8::none;
+  /// torchao's enable_fsdp_float8_all_gather: the weights that `float8` multiplies are cast before they are gathered,
+  /// by the largest element of all shards.
+  bool float8_all_gather = false;
   bool offload = false;  ///< CPUOffloadPolicy(pin_memory=True)
   Optimizer optimizer = Optimizer::adam;
   OptimizerOverlap optimizer_overlap = OptimizerOverlap::none;

@@ -130,6 +130,13 @@ std::string own_program_hint(const Settings& settings) {
   return take + ", and plan with --lowering foreshard";
 }
 
+/// Whether units keep their parameters gathered over a smaller group after forward.
+bool keeps_part(const Settings& settings) {
+  return settings.reshard_after_forward.kind == Reshard::Kind::group ||
+         std::any_of(settings.reshard_of_unit.begin(), settings.reshard_of_unit.end(),
+                     [](const auto& unit) { return unit.second.kind == Reshard::Kind::group; });
+}
+
 /// What an all-gather whose input the optimizer writes asks for beside what all of them do (check_copies_left_out).
 Result<void> check_all_gather_input(const Settings& settings) {
   if (settings.all_gather_input == AllGatherInput::copy_in) return {};
@@ -175,10 +182,7 @@ Result<void> check_copies_left_out(const Settings& settings) {
                          "leave one of the two out");
   if (settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream)
     return contradiction(fmt::format("{} with release record-stream is not built", key), "leave release out");
-  const bool keeps_part = settings.reshard_after_forward.kind == Reshard::Kind::group ||
-                          std::any_of(settings.reshard_of_unit.begin(), settings.reshard_of_unit.end(),
-                                      [](const auto& unit) { return unit.second.kind == Reshard::Kind::group; });
-  if (contiguous && keeps_part)
+  if (contiguous && keeps_part(settings))
     return contradiction("all_gather_layout parameter-contiguous with a number as reshard_after_forward",
                          "parameters that a smaller group keeps are gathered rank-major: use true or false");
   return {};
@@ -213,6 +217,23 @@ Result<void> check_set_to_none(const Settings& settings) {
         fmt::format("set_to_none false with optimizer_overlap {} is not built", name(settings.optimizer_overlap)),
         "the optimizer's own stream reads gradients that are freed behind it: leave one of the two out");
   return {};
+}
+
+/// What all-gathers of float8 weights ask for beside that.
+Result<void> check_float8_all_gather(const Settings& settings) {
+  if (!settings.float8_all_gather) return {};
+  if (settings.float8 == Float8::none)
+    return contradiction("float8_all_gather without float8: bfloat16 GEMMs do not take float8 weights",
+                         "take --float8 tensorwise too");
+  if (settings.shard_ranks() == 1)
+    return contradiction("float8_all_gather over one shard rank, which gathers nothing", "leave it out");
+  const char* with = settings.all_gather_input == AllGatherInput::optimizer ? "all_gather_input optimizer"
+                     : settings.cuda_graph                                  ? "cuda_graph"
+                     : settings.offload                                     ? "offload"
+                     : keeps_part(settings)                                 ? "a number as reshard_after_forward"
+                                                                            : nullptr;
+  if (with == nullptr) return {};
+  return contradiction(fmt::format("float8_all_gather with {} is not built", with), "leave one of the two out");
 }
 
 /// What the fp8 GEMMs of foreshard's own blocks ask for.
@@ -265,6 +286,7 @@ Result<void> check(const Settings& settings) {
   if (auto ok = check_all_gather_input(settings); !ok) return ok;
   if (auto ok = check_float8(settings); !ok) return ok;
   if (auto ok = check_set_to_none(settings); !ok) return ok;
+  if (auto ok = check_float8_all_gather(settings); !ok) return ok;
   return check_reduce_inputs(settings);
 }
 

@@ -104,6 +104,9 @@ Address ForeshardLowering::address_of(const Operand& operand) const {
     }
     case Operand::Kind::gradient:
       return context_.memory.gradient_address(ParameterId{operand.id});
+    case Operand::Kind::scale:
+      return context_.memory.address(context_.fsdp.float8_scales().scales) +
+             context_.parameters[ParameterId{operand.id}].plan->float8_place * itemsize(DType::float32);
   }
   return 0;
 }

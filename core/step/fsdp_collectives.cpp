@@ -6,6 +6,7 @@ void FsdpCollectives::issue(const FsdpOp& op, StreamId on) {
   if (const auto* gather = std::get_if<AllGather>(&op)) issue(*gather, on);
   if (const auto* scatter = std::get_if<ReduceScatter>(&op)) issue(*scatter, on);
   if (const auto* reduce = std::get_if<AllReduce>(&op)) issue(*reduce, on);
+  if (const auto* amaxes = std::get_if<ReduceAmaxes>(&op)) issue(*amaxes, on);
 }
 
 void FsdpCollectives::issue(const AllGather& op, StreamId on) {
@@ -47,6 +48,12 @@ void FsdpCollectives::issue(const AllReduce& op, StreamId on) {
   CollectiveWork work = op.work;
   work.input = work.output = memory_.address(op.gradients);
   emitter_.collective(on, work, streams_.communicator(CommunicatorRole::replicate, op.group), op.group.unit);
+}
+
+void FsdpCollectives::issue(const ReduceAmaxes& op, StreamId on) {
+  CollectiveWork work = op.work;
+  work.input = work.output = memory_.address(op.amaxes) + op.first * itemsize(DType::float32);
+  emitter_.collective(on, work, streams_.communicator(op.over, op.group), op.group.unit);
 }
 
 }  // namespace foreshard

@@ -25,6 +25,7 @@ class FsdpCollectives {
   void issue(const AllGather& op, StreamId on);
   void issue(const ReduceScatter& op, StreamId on);
   void issue(const AllReduce& op, StreamId on);
+  void issue(const ReduceAmaxes& op, StreamId on);
 
   const std::vector<UnitPlan>& plans_;
   const RankMesh& mesh_;

@@ -24,6 +24,7 @@ FsdpKernels::Bound FsdpKernels::copy(Address to, DType to_dtype, Address from, D
 /// Casts as it copies: PyTorch's flat buffer of the casts stays unused.
 FsdpKernels::Bound FsdpKernels::make(const CopyIn& op) {
   const ParamGroupPlan& group = plan(op.group);
+  if (group.float8_weights > 0) return cast_in(op);
   const bool shards = op.parts.empty();
   auto [it, fresh] =
       cached_.try_emplace(Key{op.group.unit, op.group.index, KernelOp::copy_in, {shards, op.contiguous}});
@@ -54,6 +55,56 @@ FsdpKernels::Bound FsdpKernels::make(const CopyIn& op) {
   return {out};
 }
 
+std::vector<Bytes> FsdpKernels::parts_of(const CopyIn& op) const {
+  const ParamGroupPlan& group = plan(op.group);
+  const std::uint32_t place = mesh_.place(op.over, op.group);
+  std::vector<Bytes> out;
+  Bytes next = place * (group.gather / group.shard_ranks);
+  for (const ParameterPlan& p : group.parameters) {
+    out.push_back(op.contiguous ? p.offset + place * p.cast_shard : next);
+    next += p.cast_shard;
+  }
+  return out;
+}
+
+FsdpKernels::Bound FsdpKernels::cast_in(const CopyIn& op) {
+  const ParamGroupPlan& group = plan(op.group);
+  auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, KernelOp::copy_in_float8, {}});
+  Kernel& c = it->second;
+  if (fresh) {
+    const TensorView numbers = flat(group.float8_weights, DType::float32);
+    c.op = KernelOp::copy_in_float8;
+    for (const ParameterPlan& p : group.parameters) c.operands.push_back(flat(padded(p), p.gathered));
+    c.operands.push_back(numbers);
+    for (const ParameterPlan& p : group.parameters) c.operands.push_back(flat(local(p), parameter(p).dtype));
+    c.operands.push_back(numbers);
+  }
+  const Bytes first = group.first_float8 * itemsize(DType::float32);
+  BoundKernel out{&c, {}};
+  for (const Bytes part : parts_of(op)) out.addresses.push_back(memory_.address(op.block) + part);
+  out.addresses.push_back(memory_.address(op.float8.scales) + first);
+  for (const ParameterPlan& p : group.parameters) out.addresses.push_back(parameters_[p.id.value].shard);
+  out.addresses.push_back(memory_.address(op.float8.amaxes) + first);
+  return {out};
+}
+
+FsdpKernels::Bound FsdpKernels::make(const ShardAmaxes& op) {
+  const ParamGroupPlan& group = plan(op.group);
+  auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, KernelOp::shard_amaxes, {}});
+  Kernel& c = it->second;
+  if (fresh) {
+    c.op = KernelOp::shard_amaxes;
+    c.operands.push_back(flat(group.float8_weights, DType::float32));
+  }
+  BoundKernel out{&c, {memory_.address(op.amaxes) + group.first_float8 * itemsize(DType::float32)}};
+  for (const ParameterPlan& p : group.parameters) {
+    if (!is_float8(p.gathered)) continue;
+    if (fresh) c.operands.push_back(flat(local(p), parameter(p).dtype));
+    out.addresses.push_back(parameters_[p.id.value].shard);
+  }
+  return {out};
+}
+
 FsdpKernels::Bound FsdpKernels::make(const CopyOut& op) {
   const ParamGroupPlan& group = plan(op.group);
   const bool shards = op.over == CommunicatorRole::shard;
@@ -61,16 +112,17 @@ FsdpKernels::Bound FsdpKernels::make(const CopyOut& op) {
   Kernel& c = it->second;
   if (fresh) {
     const std::uint32_t ranks = mesh_.ranks(op.over, op.group);
+    const DType dtype = group.float8_weights > 0 ? DType::uint8 : group.compute;  // of several dtypes: as bytes
     c.op = KernelOp::copy_out;
     c.integers.push_back(ranks);
     std::uint64_t elements = 0;
     for (const ParameterPlan& p : group.parameters) {
-      const std::uint64_t part = shards ? padded(p) : p.clone / itemsize(group.compute);
-      c.operands.push_back(flat(part * ranks, group.compute));
+      const std::uint64_t part = (shards ? p.cast_shard : p.clone) / itemsize(dtype);
+      c.operands.push_back(flat(part * ranks, dtype));
       c.integers.push_back(static_cast<std::int64_t>(part));
       elements += part;
     }
-    c.operands.push_back(flat(elements * ranks, group.compute));
+    c.operands.push_back(flat(elements * ranks, dtype));
   }
   BoundKernel out{&c, {}};
   for (const BufferRef unsharded : op.unsharded) out.addresses.push_back(memory_.address(unsharded));

@@ -48,6 +48,12 @@ class FsdpKernels {
   Bound make(const AddReduced& op);
   Bound make(const OffloadGradients&) { return {}; }
   Bound make(const StepOptimizer&) { return {}; }
+  Bound make(const ShardAmaxes& op);
+  Bound make(const ReduceAmaxes&) { return {}; }
+  /// make(CopyIn) of a group that has float8 weights.
+  Bound cast_in(const CopyIn& op);
+  /// Where this rank's part of each parameter begins in the block.
+  [[nodiscard]] std::vector<Bytes> parts_of(const CopyIn& op) const;
 
   [[nodiscard]] const ParamGroupPlan& plan(ParamGroupId id) const { return plans_[id.unit.value].groups[id.index]; }
   [[nodiscard]] const Parameter& parameter(const ParameterPlan& plan) const { return *table_[plan.id].parameter; }

@@ -89,6 +89,8 @@ std::string_view annotation(Section section, Pass pass) {
       return "Optimizer.step";
     case Section::zero_grad:
       return "Optimizer.zero_grad";
+    case Section::float8_scales:
+      return "precompute_float8_dynamic_scale_for_fsdp";
   }
   return "FSDP";
 }

@@ -17,6 +17,7 @@ constexpr std::array kAddGradients{R::gradient_add};
 constexpr std::array kCastGradient{R::gradient_cast};
 constexpr std::array kCastBack{R::cast_back};
 constexpr std::array kOffload{R::offload_copy};
+constexpr std::array kAmax{R::amax};
 
 using Roles = std::span<const SectionRole>;
 
@@ -36,6 +37,8 @@ struct RolesOf {
   Roles operator()(const AddReduced&) const { return kAddGradients; }
   Roles operator()(const OffloadGradients&) const { return kOffload; }
   Roles operator()(const StepOptimizer&) const { return {}; }
+  Roles operator()(const ShardAmaxes&) const { return kAmax; }
+  Roles operator()(const ReduceAmaxes&) const { return kAllReduce; }
 };
 
 }  // namespace

@@ -95,6 +95,12 @@ CommunicatorId StepStreams::of_experts(CommunicatorRole role, ParamGroupId group
 
 CommunicatorId StepStreams::communicator(CommunicatorRole role, ParamGroupId group) {
   if (role == CommunicatorRole::replicate) return replicate_;
+  if (role == CommunicatorRole::float8_scales) {
+    CommunicatorOptions own = shard_group(settings_);
+    own.name = "float8 scales";
+    if (!float8_scales_.valid()) float8_scales_ = create(std::move(own), role, group);
+    return float8_scales_;
+  }
   if (role != CommunicatorRole::post_forward) {
     if (mesh_.shard(group).ranks != mesh_.shard().ranks) return of_experts(role, group);
     return role == CommunicatorRole::shard ? shard_ : reduce_scatter_;

@@ -46,6 +46,7 @@ class StepStreams {
   CommunicatorId shard_;
   CommunicatorId reduce_scatter_;  ///< `shard_`, unless reduce-scatters have one of their own
   CommunicatorId replicate_;
+  CommunicatorId float8_scales_;  // made when first asked for
   CommunicatorId experts_;
   CommunicatorId experts_reduce_scatter_;
   std::vector<CommunicatorId> post_forward_;    // by unit

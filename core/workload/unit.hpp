@@ -20,6 +20,9 @@ struct Parameter {
   /// It holds the experts of one expert-parallel rank: `shape` is that part's, and FSDP2 shards it over the ranks that
   /// have the same experts (Settings::expert_parallel).
   bool expert_parallel = false;
+  /// A weight that is gathered in float8_e4m3fn, by its scale (torchao's WeightWithDynamicFloat8CastTensor). Its
+  /// gradient is of the compute dtype as the others' are.
+  bool gathered_in_float8 = false;
 
   [[nodiscard]] std::uint64_t numel() const {
     std::uint64_t n = 1;

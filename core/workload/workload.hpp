@@ -140,6 +140,7 @@ enum class Section : std::uint8_t {
   reduce = 4,      ///< FSDP::post_backward_reduce: metadata, chunk-cat, reduce-scatter, casts
   optimizer = 5,   ///< the optimizer's step: kernels between optimizer_begin and _end
   zero_grad = 6,   ///< optimizer.zero_grad(set_to_none=False) of a model; of a recording its kernels are the program's
+  float8_scales = 7,  ///< torchao's precompute_float8_dynamic_scale_for_fsdp: largest elements of the weights' shards
 };
 
 enum class Pass : std::uint8_t { forward = 0, backward = 1 };
@@ -159,6 +160,7 @@ enum class SectionRole : std::uint8_t {
   offload_copy = 10,  ///< H2D of a shard, D2H of a gradient shard
   all_reduce = 11,    ///< HSDP's, priced by the device
   other = 12,         ///< an op on the compute stream that no rule names
+  amax = 13,          ///< of a group's float8 weights
 };
 
 struct SectionItem {

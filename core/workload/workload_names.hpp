@@ -57,10 +57,10 @@ static_assert(names_end_with(Lowering::foreshard));
 
 template <>
 struct EnumNames<Section> {
-  static constexpr std::array<std::string_view, 7> kNames{"all_gather", "copy_out",  "accumulate", "reshard",
-                                                          "reduce",     "optimizer", "zero_grad"};
+  static constexpr std::array<std::string_view, 8> kNames{"all_gather", "copy_out",  "accumulate", "reshard",
+                                                          "reduce",     "optimizer", "zero_grad",  "float8_scales"};
 };
-static_assert(names_end_with(Section::zero_grad));
+static_assert(names_end_with(Section::float8_scales));
 
 template <>
 struct EnumNames<Pass> {
@@ -70,10 +70,10 @@ static_assert(names_end_with(Pass::backward));
 
 template <>
 struct EnumNames<SectionRole> {
-  static constexpr std::array<std::string_view, 13> kNames{
+  static constexpr std::array<std::string_view, 14> kNames{
       "cast",          "copy_in",      "collective", "metadata_copy", "split",      "chunk_cat", "cast_back",
-      "gradient_cast", "gradient_add", "clone",      "offload_copy",  "all_reduce", "other"};
+      "gradient_cast", "gradient_add", "clone",      "offload_copy",  "all_reduce", "other",     "amax"};
 };
-static_assert(names_end_with(SectionRole::other));
+static_assert(names_end_with(SectionRole::amax));
 
 }  // namespace foreshard

@@ -36,6 +36,18 @@ Result<ncclDataType_t> nccl_type(DType dtype) {
   return fail(ErrorKind::mismatch, "a dtype that NCCL does not know");
 }
 
+ncclRedOp_t nccl_reduction(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::average:
+      return ncclAvg;
+    case Reduction::sum:
+      return ncclSum;
+    case Reduction::maximum:
+      return ncclMax;
+  }
+  return ncclAvg;
+}
+
 struct Member {
   ncclComm_t communicator = nullptr;
   std::uint32_t ranks = 1;
@@ -121,7 +133,7 @@ Result<void> NcclGroup::issue(const CollectiveWork& work, cudaStream_t stream) {
   const void* input = reinterpret_cast<const void*>(work.input);
   void* output = reinterpret_cast<void*>(work.output);
   const std::size_t count = work.bytes / itemsize(work.dtype);
-  const ncclRedOp_t op = work.reduction == Reduction::sum ? ncclSum : ncclAvg;
+  const ncclRedOp_t op = nccl_reduction(work.reduction);
   switch (work.kind) {
     case CollectiveKind::all_gather:
       return check(ncclAllGather(input, output, count / ranks_, *type, communicator, stream), "ncclAllGather",

@@ -9,6 +9,7 @@
 #include "gpu/kernels/embedding.hpp"
 #include "gpu/kernels/emulation.hpp"
 #include "gpu/kernels/float8.hpp"
+#include "gpu/kernels/float8_weights.hpp"
 #include "gpu/kernels/foreach.hpp"
 #include "gpu/kernels/gemm.hpp"
 #include "gpu/kernels/generators.hpp"
@@ -41,7 +42,10 @@ enum class Runner : std::uint8_t {
   foreach,
   generator,
   amax,
-  cast_float8
+  cast_float8,
+  transpose_float8,
+  shard_amaxes,
+  copy_in_float8
 };
 
 struct Row {
@@ -112,13 +116,16 @@ constexpr std::array kRunners{
     Row{KernelOp::amax, Runner::amax},
     Row{KernelOp::cast_float8, Runner::cast_float8},
     Row{KernelOp::scaled_mm, Runner::gemm},
+    Row{KernelOp::transpose_float8, Runner::transpose_float8},
+    Row{KernelOp::shard_amaxes, Runner::shard_amaxes},
+    Row{KernelOp::copy_in_float8, Runner::copy_in_float8},
 };
 
 /// Every op in the enumeration's order, so that one which is forgotten does not compile.
 constexpr bool has_every_op() {
   for (std::size_t i = 0; i < kRunners.size(); ++i)
     if (kRunners[i].op != static_cast<KernelOp>(i)) return false;
-  return kRunners.size() == static_cast<std::size_t>(KernelOp::scaled_mm) + 1;
+  return kRunners.size() == static_cast<std::size_t>(KernelOp::copy_in_float8) + 1;
 }
 static_assert(has_every_op() && kRunners.size() == EnumNames<KernelOp>::kNames.size());
 
@@ -168,6 +175,12 @@ class CudaExecutor final : public Executor {
         return run_amax(args);
       case Runner::cast_float8:
         return run_cast_float8(args);
+      case Runner::transpose_float8:
+        return run_transpose_float8(args);
+      case Runner::shard_amaxes:
+        return run_shard_amaxes(args);
+      case Runner::copy_in_float8:
+        return run_copy_in_float8(args);
     }
     return device_failure("a kernel with no op");
   }

@@ -1,16 +1,14 @@
 // amax: blocks walk the tensor in groups of 16 bytes and meet in one atomicMax. The bits of numbers without a sign
 // order as whole numbers do, and NaN's are above all others', so that a NaN is the largest element.
 //
-// cast_float8: a block casts a tile of 128 × 128. A thread reads 4 rows of 8 elements, writes them out as they lie, and
-// turns each 4 × 4 bytes in registers, so that shared memory takes words and the transposed tile leaves in rows of 128
-// bytes.
-#include "gpu/kernels/float8.hpp"
-
-#include <cuda_fp8.h>
-
+// cast_float8, and transpose_float8 of what is cast already: a block casts a tile of 128 × 128. A thread reads 4 rows
+// of 8 elements, writes them out as they lie, and turns each 4 × 4 bytes in registers, so that shared memory takes
+// words and the transposed tile leaves in rows of 128 bytes.
 #include <algorithm>
 
 #include "gpu/kernels/element.cuh"
+#include "gpu/kernels/float8.cuh"
+#include "gpu/kernels/float8.hpp"
 
 namespace foreshard::gpu {
 namespace {
@@ -22,7 +20,6 @@ constexpr std::uint64_t kMultiple = 16;
 __global__ void __launch_bounds__(kThreads)
     find_amax(std::uint32_t* out, const void* x, DType dtype, std::uint64_t count) {
   __shared__ std::uint32_t shared[kThreads / 32];
-  constexpr std::uint32_t kMagnitude = 0x7fffffffU;
   std::uint32_t largest = 0;
   const std::uint64_t groups = count / kGroup;
   const std::uint64_t stride = static_cast<std::uint64_t>(gridDim.x) * kThreads;
@@ -32,10 +29,11 @@ __global__ void __launch_bounds__(kThreads)
     float v[kGroup];
     element::read_group(v, x, static_cast<std::int64_t>(i * kGroup), dtype);
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) largest = max(largest, __float_as_uint(v[k]) & kMagnitude);
+    for (int k = 0; k < kGroup; ++k) largest = max(largest, __float_as_uint(v[k]) & float8::kMagnitude);
   }
   for (std::uint64_t i = groups * kGroup + first; i < count; i += stride)
-    largest = max(largest, __float_as_uint(element::read<float>(x, static_cast<std::int64_t>(i), dtype)) & kMagnitude);
+    largest = max(largest,
+                  __float_as_uint(element::read<float>(x, static_cast<std::int64_t>(i), dtype)) & float8::kMagnitude);
   largest = __reduce_max_sync(0xffffffffU, largest);
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = largest;
   __syncthreads();
@@ -61,23 +59,21 @@ struct CastParams {
   std::uint32_t columns = 0;
 };
 
-/// torchao's amax_to_scale.
-__device__ inline float scale_of(float amax, float most) {
-  const double largest = amax;
-  return static_cast<float>(static_cast<double>(most) / (largest < 1e-12 ? 1e-12 : largest));
-}
+/// What a tile is made of: numbers that are cast, or float8 as it is.
+enum class Source : std::uint8_t { to_e4m3, to_e5m2, float8 };
 
-/// 8 elements scaled and cast: the first four in x.
-template <__nv_fp8_interpretation_t kFormat>
-__device__ inline uint2 cast_group(const float (&v)[kGroup], float scale) {
-  std::uint32_t words[2] = {};
-#pragma unroll
-  for (int k = 0; k < kGroup; k += 2) {
-    const float2 pair = make_float2(__fmul_rn(v[k], scale), __fmul_rn(v[k + 1], scale));
-    const std::uint32_t bits = __nv_cvt_float2_to_fp8x2(pair, __NV_SATFINITE, kFormat);
-    words[k / 4] |= bits << (8 * (k % 4));
+/// 8 elements in float8: the first four in x.
+template <Source kSource>
+__device__ inline uint2 group_of(const CastParams& p, std::int64_t at, float scale) {
+  if constexpr (kSource == Source::float8) {
+    return *reinterpret_cast<const uint2*>(static_cast<const std::uint8_t*>(p.x) + at);
+  } else {
+    float v[kGroup];
+    element::read_group(v, p.x, at, p.dtype);
+    std::uint32_t words[2];
+    float8::cast<kSource == Source::to_e4m3 ? __NV_E4M3 : __NV_E5M2>(words, v, scale);
+    return make_uint2(words[0], words[1]);
   }
-  return make_uint2(words[0], words[1]);
 }
 
 /// Four rows of 4 bytes as four columns of 4 bytes.
@@ -99,11 +95,14 @@ __device__ inline int place(int column, int word) {
   return column * kWords + ((word / 4) ^ (column / kGroup % 8)) * 4 + word % 4;
 }
 
-template <__nv_fp8_interpretation_t kFormat>
+template <Source kSource>
 __global__ void __launch_bounds__(kThreads) cast_tile(const __grid_constant__ CastParams p) {
   __shared__ __align__(16) std::uint32_t turned[kTile * kWords];
-  const float scale = scale_of(*p.amax, kFormat == __NV_E4M3 ? 448.0F : 57344.0F);
-  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *p.scale = __fdiv_rn(1.0F, scale);
+  float scale = 1;
+  if constexpr (kSource != Source::float8) {
+    scale = float8::scale_of < kSource == Source::to_e4m3 ? __NV_E4M3 : __NV_E5M2 > (*p.amax);
+    if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *p.scale = __fdiv_rn(1.0F, scale);
+  }
   const int warp = static_cast<int>(threadIdx.x / 32);
   const int lane = static_cast<int>(threadIdx.x % 32);
   const std::uint32_t first_row = blockIdx.y * kTile;
@@ -117,9 +116,7 @@ __global__ void __launch_bounds__(kThreads) cast_tile(const __grid_constant__ Ca
 #pragma unroll
     for (int r = 0; r < kRowsAThread; ++r) {
       const std::int64_t at = static_cast<std::int64_t>(first_row + row + r) * p.columns + first_column + column;
-      float v[kGroup];
-      element::read_group(v, p.x, at, p.dtype);
-      cast[r] = cast_group<kFormat>(v, scale);
+      cast[r] = group_of<kSource>(p, at, scale);
       if (p.plain != nullptr) *reinterpret_cast<uint2*>(p.plain + at) = cast[r];
     }
     if (p.transposed == nullptr) continue;
@@ -145,6 +142,19 @@ __global__ void __launch_bounds__(kThreads) cast_tile(const __grid_constant__ Ca
 
 bool is_narrow(const Argument& x) {
   return x.dtype() == DType::bfloat16 || x.dtype() == DType::float16;
+}
+
+dim3 tiles_of(std::uint64_t rows, std::uint64_t columns) {
+  return {static_cast<unsigned>(ceil_div(columns, kTile)), static_cast<unsigned>(ceil_div(rows, kTile))};
+}
+
+/// Of the matrix that is cast or turned.
+Result<void> check_extents(const char* name, std::size_t operand, const Argument& x) {
+  if (x.size(0) % kMultiple != 0 || x.size(1) % kMultiple != 0)
+    return bad_operand(name, operand, "has an extent that is no multiple of 16");
+  if (x.size(0) > 0x7fff0000U || x.size(1) > 0x7fff0000U) return bad_operand(name, operand, "is too large");
+  if (ceil_div(x.size(0), kTile) > 65535) return bad_operand(name, operand, "has too many rows");
+  return {};
 }
 
 /// A float8 output of a cast.
@@ -185,9 +195,7 @@ Result<void> run_cast_float8(const Arguments& args) {
     return bad_operand("cast_float8", 3, "is not a bfloat16 or float16 matrix without gaps");
   const std::uint64_t rows = x.size(0);
   const std::uint64_t columns = x.size(1);
-  if (rows % kMultiple != 0 || columns % kMultiple != 0)
-    return bad_operand("cast_float8", 3, "has an extent that is no multiple of 16");
-  if (rows > 0x7fff0000U || columns > 0x7fff0000U) return bad_operand("cast_float8", 3, "is too large");
+  FORESHARD_TRY(check_extents("cast_float8", 3, x));
   FORESHARD_TRY(check_output(plain, 0, rows, columns));
   FORESHARD_TRY(check_output(transposed, 1, columns, rows));
   if (!plain.present() && !transposed.present()) return bad_operand("cast_float8", 0, "is absent, and so is operand 1");
@@ -204,13 +212,36 @@ Result<void> run_cast_float8(const Arguments& args) {
                      static_cast<float*>(scale.data),
                      static_cast<std::uint32_t>(rows),
                      static_cast<std::uint32_t>(columns)};
-  const dim3 grid(static_cast<unsigned>(ceil_div(columns, kTile)), static_cast<unsigned>(ceil_div(rows, kTile)));
-  if (grid.y > 65535) return bad_operand("cast_float8", 3, "has too many rows");
+  const dim3 grid = tiles_of(rows, columns);
   if (dtype == DType::float8_e4m3fn)
-    cast_tile<__NV_E4M3><<<grid, kThreads, 0, args.stream>>>(p);
+    cast_tile<Source::to_e4m3><<<grid, kThreads, 0, args.stream>>>(p);
   else
-    cast_tile<__NV_E5M2><<<grid, kThreads, 0, args.stream>>>(p);
+    cast_tile<Source::to_e5m2><<<grid, kThreads, 0, args.stream>>>(p);
   return launched("cast_float8");
+}
+
+Result<void> run_transpose_float8(const Arguments& args) {
+  const Argument out = args[0];
+  const Argument x = args[1];
+  const auto refuse = [](std::size_t operand, const char* what) {
+    return bad_operand("transpose_float8", operand, what);
+  };
+  if (!x.present() || !is_float8(x.dtype()) || x.rank() != 2 || !x.contiguous() || !x.aligned(16))
+    return refuse(1, "is not a float8 matrix without gaps");
+  FORESHARD_TRY(check_extents("transpose_float8", 1, x));
+  const std::uint64_t rows = x.size(0);
+  const std::uint64_t columns = x.size(1);
+  if (!out.present() || out.dtype() != x.dtype() || out.rank() != 2 || out.size(0) != columns || out.size(1) != rows ||
+      !out.contiguous() || !out.aligned(16))
+    return refuse(0, "is not the transpose of x without gaps");
+  if (rows == 0 || columns == 0) return {};
+  CastParams p;
+  p.x = x.data;
+  p.transposed = static_cast<std::uint8_t*>(out.data);
+  p.rows = static_cast<std::uint32_t>(rows);
+  p.columns = static_cast<std::uint32_t>(columns);
+  cast_tile<Source::float8><<<tiles_of(rows, columns), kThreads, 0, args.stream>>>(p);
+  return launched("transpose_float8");
 }
 
 }  // namespace foreshard::gpu

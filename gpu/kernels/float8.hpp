@@ -10,5 +10,7 @@ namespace foreshard::gpu {
 [[nodiscard]] Result<void> run_amax(const Arguments& args);
 /// KernelOp::cast_float8.
 [[nodiscard]] Result<void> run_cast_float8(const Arguments& args);
+/// KernelOp::transpose_float8.
+[[nodiscard]] Result<void> run_transpose_float8(const Arguments& args);
 
 }  // namespace foreshard::gpu

@@ -39,7 +39,7 @@ static_assert(sizeof(Table<kManyEntries>) <= 32764);
 
 template <int kWidth>
 __device__ inline bool on_boundary(const void* base, std::uint64_t index, DType dtype) {
-  const std::uint64_t size = dtype == DType::float32 ? 4 : 2;
+  const std::uint64_t size = dtype == DType::float32 ? 4 : dtype == DType::uint8 ? 1 : 2;
   return (reinterpret_cast<std::uintptr_t>(base) + index * size) % (kWidth * size) == 0;
 }
 
@@ -77,6 +77,10 @@ __global__ void __launch_bounds__(kThreads) section_copy(const __grid_constant__
     for (int i = 0; i < kGroupsAThread; ++i) {
       const std::uint32_t group = i * kThreads + threadIdx.x;
       if (group >= groups) break;
+      if (to_dtype == DType::uint8) {  // bytes of several dtypes
+        element::store<kWidth>(to, to_first + group * kWidth, to_dtype, raw[i]);
+        continue;
+      }
       float v[kWidth];
       element::expand(v, raw[i], from_dtype);
 #pragma unroll
@@ -89,6 +93,11 @@ __global__ void __launch_bounds__(kThreads) section_copy(const __grid_constant__
     const float value = i < valid ? element::read<float>(from, from_first + i, from_dtype) * table.factor : 0.0F;
     element::write<float>(to, to_first + i, to_dtype, value);
   }
+}
+
+/// copy_out also moves bytes as they are.
+bool takes(KernelOp op, DType dtype) {
+  return is_float_up_to_32(dtype) || (op == KernelOp::copy_out && dtype == DType::uint8);
 }
 
 struct Shape {
@@ -150,7 +159,7 @@ class Launcher {
     const Argument tensor = args_[operand];
     const auto padded = static_cast<std::uint64_t>(args_.kernel.integers[shape_.first_padded + i]);
     const std::uint64_t numel = tensor.present() ? tensor.numel() : 0;  // a shard of nothing may have no memory
-    if (!tensor.contiguous() || !is_float_up_to_32(tensor.dtype()))
+    if (!tensor.contiguous() || !takes(args_.kernel.op, tensor.dtype()))
       return bad_operand(name_, operand, "is no contiguous tensor of float32, bfloat16 or float16");
     if (numel > shape_.ranks * padded) return bad_operand(name_, operand, "is larger than its place");
     if (table_.entries == kEntries || tensor.dtype() != table_.tensor_dtype) {
@@ -206,7 +215,7 @@ Result<void> run_section_copy(const Arguments& args) {
   const Result<Shape> shape = shape_of(args, name);
   FORESHARD_TRY(shape);
   const Argument flat = args[shape->flat];
-  if (!flat.present() || !flat.contiguous() || !is_float_up_to_32(flat.dtype()))
+  if (!flat.present() || !flat.contiguous() || !takes(c.op, flat.dtype()))
     return bad_operand(name, shape->flat, "is no contiguous buffer of float32, bfloat16 or float16");
   if (shape->tensors <= kFewEntries) return Launcher<kFewEntries>(args, *shape, name).run();
   return Launcher<kManyEntries>(args, *shape, name).run();

@@ -48,13 +48,14 @@ struct ProbeProgram {
   Kernels kernels;
   Optimizer optimizer;
   Float8 float8 = Float8::none;
+  bool float8_all_gather = false;  ///< where there is more than one rank
 };
 
 constexpr auto kEager = Kernels::eager;
 constexpr auto kFused = Kernels::fused;
 /// Widths and lengths so far apart that a shape in between has a neighbour within an octave in each extent; every
 /// family of kernels at several sizes; each optimizer.
-constexpr std::array<ProbeProgram, 24> kPrograms{{
+constexpr std::array<ProbeProgram, 26> kPrograms{{
     {"llama-tiny", 512, 1, 256, kLayers, true, kEager, Optimizer::adam},
     {"llama-tiny", 0, 1, 512, kLayers, true, kEager, Optimizer::adam_fused},
     {"llama-tiny", 0, 2, 1024, kLayers, true, kEager, Optimizer::adam},
@@ -69,7 +70,9 @@ constexpr std::array<ProbeProgram, 24> kPrograms{{
     {"llama-8b", 0, 1, 2048, 6, true, kFused, Optimizer::adam},
     {"llama-8b", 0, 1, 4096, 6, true, kFused, Optimizer::adam_fused},
     {"llama-tiny", 0, 1, 512, kLayers, true, kFused, Optimizer::adam_fused, Float8::tensorwise},
+    {"llama-tiny", 0, 1, 512, kLayers, true, kFused, Optimizer::adam_fused, Float8::tensorwise, true},
     {"llama-8b", 0, 1, 512, kLayers, true, kFused, Optimizer::adam_fused, Float8::tensorwise},
+    {"llama-8b", 0, 1, 512, kLayers, true, kFused, Optimizer::adam_fused, Float8::tensorwise, true},
     {"llama-8b", 0, 1, 4096, 6, true, kFused, Optimizer::adam_fused, Float8::tensorwise},
     {"mlp", 512, 64, 1, kLayers, false, kEager, Optimizer::adam},
     {"mlp", 2048, 4, 1, kLayers, false, kEager, Optimizer::adam_fused},
@@ -90,6 +93,7 @@ Settings settings_of(const ProbeProgram& program, std::uint32_t ranks) {
   if (program.narrow && program.kernels == Kernels::fused) settings.reduce_dtype = DType::float32;
   settings.kernels = program.kernels;
   settings.float8 = program.float8;
+  settings.float8_all_gather = program.float8_all_gather && ranks > 1;
   settings.optimizer = program.optimizer;
   return settings;
 }
@@ -292,9 +296,12 @@ ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t ra
   SmHolder holder;
   for (const ProbeProgram& program : kPrograms) {
     const Settings settings = settings_of(program, ranks);
-    const std::string name = fmt::format("{}{} batch {} seq {}{}", program.preset,
-                                         program.dim > 0 ? fmt::format(" dim {}", program.dim) : "", program.batch,
-                                         program.seq, program.float8 == Float8::none ? "" : " in float8");
+    const std::string name =
+        fmt::format("{}{} batch {} seq {}{}", program.preset,
+                    program.dim > 0 ? fmt::format(" dim {}", program.dim) : "", program.batch, program.seq,
+                    program.float8 == Float8::none ? ""
+                    : settings.float8_all_gather   ? " in float8, gathered so"
+                                                   : " in float8");
     say("kernels of " + name);
     const auto workload = workload_of(program, settings);
     if (!workload) {

@@ -121,8 +121,13 @@ OpId HostDevice::collective(StreamId, CommunicatorId communicator, const Collect
   const double factor = work.reduction == Reduction::average ? 1.0 / static_cast<double>(c.ranks) : 1.0;
   std::vector<double> sums(numel);
   for (std::size_t r = 0; r < c.ranks; ++r)
-    for (std::uint64_t i = 0; i < numel; ++i)
-      sums[i] += load_element(c.group->inputs[r] + offset + i * size, work.dtype);
+    for (std::uint64_t i = 0; i < numel; ++i) {
+      const double value = load_element(c.group->inputs[r] + offset + i * size, work.dtype);
+      if (work.reduction != Reduction::maximum)
+        sums[i] += value;
+      else if (r == 0 || value > sums[i])
+        sums[i] = value;
+    }
   c.group->meeting.arrive_and_wait();  // an all-reduce writes over its input
   if (work.kind == CollectiveKind::reduce && c.place != 0) numel = 0;
   for (std::uint64_t i = 0; i < numel; ++i) store_element(work.output + i * itemsize(result), result, sums[i] * factor);

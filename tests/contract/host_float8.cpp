@@ -31,10 +31,29 @@ void amax(const Kernel& kernel, std::span<const Address> addresses) {
   HostView(kernel.operands[0], addresses[0]).set(0, largest);
 }
 
+/// The bits turned, whatever they stand for.
+void transpose(const Kernel& kernel, std::span<const Address> addresses) {
+  const auto bytes = [&](std::size_t i) {
+    TensorView view = kernel.operands.at(i);
+    view.dtype = DType::uint8;
+    return HostView(view, addresses[i]);
+  };
+  const HostView out = bytes(0);
+  const HostView x = bytes(1);
+  for (std::uint64_t i = 0; i < x.shape()[0]; ++i)
+    for (std::uint64_t j = 0; j < x.shape()[1]; ++j) out.set_at({j, i}, x.at({i, j}));
+}
+
 /// torchao, float8_utils.py: amax_to_scale (its EPS), and what _scaled_mm is given: the scale's reciprocal.
 float scale_of(double largest, DType dtype) {
   constexpr double kLeast = 1e-12;
   return static_cast<float>(max_of_float8(dtype) / (largest < kLeast ? kLeast : largest));
+}
+
+/// A scaled number as float8 takes it.
+double saturated(float scaled, DType dtype) {
+  const double most = max_of_float8(dtype);
+  return std::isnan(scaled) ? scaled : std::clamp<double>(scaled, -most, most);
 }
 
 void cast(const Kernel& kernel, std::span<const Address> addresses) {
@@ -42,16 +61,50 @@ void cast(const Kernel& kernel, std::span<const Address> addresses) {
   const HostView transposed(kernel.operands.at(1), addresses[1]);
   const HostView x(kernel.operands.at(3), addresses[3]);
   const DType dtype = plain.present() ? plain.dtype() : transposed.dtype();
-  const double most = max_of_float8(dtype);
   const float scale = scale_of(HostView(kernel.operands.at(4), addresses[4])[0], dtype);
   for (std::uint64_t i = 0; i < x.shape()[0]; ++i)
     for (std::uint64_t j = 0; j < x.shape()[1]; ++j) {
-      const float scaled = static_cast<float>(x.at({i, j})) * scale;
-      const double value = std::isnan(scaled) ? scaled : std::clamp<double>(scaled, -most, most);
+      const double value = saturated(static_cast<float>(x.at({i, j})) * scale, dtype);
       if (plain.present()) plain.set_at({i, j}, value);
       if (transposed.present()) transposed.set_at({j, i}, value);
     }
   HostView(kernel.operands[2], addresses[2]).set(0, 1.0F / scale);
+}
+
+double as_bfloat16(double x) {
+  return rounded_to(DType::bfloat16, x);
+}
+
+void shard_amaxes(const Kernel& kernel, std::span<const Address> addresses) {
+  const HostView out(kernel.operands.at(0), addresses[0]);
+  for (std::size_t p = 1; p < kernel.operands.size(); ++p) {
+    const HostView x(kernel.operands[p], addresses[p]);
+    double largest = 0;
+    for (std::uint64_t i = 0; i < x.numel() && !std::isnan(largest); ++i) {
+      const double magnitude = std::abs(as_bfloat16(x[i]));
+      if (std::isnan(magnitude) || magnitude > largest) largest = magnitude;
+    }
+    out.set(p - 1, largest);
+  }
+}
+
+void copy_in(const Kernel& kernel, std::span<const Address> addresses) {
+  const std::size_t shards = kernel.operands.size() / 2 - 1;
+  const auto view = [&](std::size_t i) { return HostView(kernel.operands.at(i), addresses[i]); };
+  const HostView scales = view(shards);
+  const HostView amaxes = view(2 * shards + 1);
+  std::uint64_t cast = 0;
+  for (std::size_t p = 0; p < shards; ++p) {
+    const HostView place = view(p);
+    const HostView shard = view(shards + 1 + p);
+    const bool narrow = is_float8(place.dtype());
+    const float scale = narrow ? scale_of(amaxes[cast], place.dtype()) : 1;
+    if (narrow) scales.set(cast++, 1.0F / scale);
+    for (std::uint64_t i = 0; i < place.numel(); ++i) {
+      const double x = i < shard.numel() ? shard[i] : 0;
+      place.set(i, narrow ? saturated(static_cast<float>(as_bfloat16(x)) * scale, place.dtype()) : x);
+    }
+  }
 }
 
 void multiply(const Kernel& kernel, std::span<const Address> addresses) {
@@ -117,6 +170,9 @@ void run_float8_on_host(const Kernel& kernel, std::span<const Address> addresses
   FORESHARD_CHECK(addresses.size() == kernel.operands.size(), "one address an operand");
   if (kernel.op == KernelOp::amax) return amax(kernel, addresses);
   if (kernel.op == KernelOp::cast_float8) return cast(kernel, addresses);
+  if (kernel.op == KernelOp::transpose_float8) return transpose(kernel, addresses);
+  if (kernel.op == KernelOp::shard_amaxes) return shard_amaxes(kernel, addresses);
+  if (kernel.op == KernelOp::copy_in_float8) return copy_in(kernel, addresses);
   FORESHARD_CHECK(kernel.op == KernelOp::scaled_mm, "a float8 op");
   multiply(kernel, addresses);
 }

@@ -20,7 +20,7 @@ namespace foreshard {
   return dtype == DType::float8_e4m3fn ? 448 : 57'344;
 }
 
-/// As run_on_host, which calls it: amax, cast_float8, scaled_mm.
+/// As run_on_host, which calls it: the ops from amax on.
 void run_float8_on_host(const Kernel& kernel, std::span<const Address> addresses);
 
 }  // namespace foreshard

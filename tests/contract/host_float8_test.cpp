@@ -1,6 +1,7 @@
 // The float8 reference: known bits of both dtypes, casts by their largest element, and a product that casts undo.
 #include "tests/contract/host_float8.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -46,6 +47,44 @@ CastMatrix cast_of(std::vector<float>& x, std::uint64_t rows, std::uint64_t colu
 }
 
 }  // namespace
+
+// Two shards of a weight and a norm's of float32: cast as the whole weight is, in bfloat16.
+TEST_CASE("float8: shards are cast as the whole weight") {
+  std::vector<float> whole(32);
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    whole[i] = static_cast<float>(rounded_to(DType::bfloat16, std::sin(0.7 * static_cast<double>(i * i))));
+  const CastMatrix expected = cast_of(whole, 2, 16, e4m3);
+  std::vector<float> wide = whole;
+  for (float& x : wide) x *= 1.0001F;  // bfloat16 rounds that away
+  std::vector<float> norm{1, 2, 3};
+  std::vector<float> amaxes{-1, -1};
+  const auto flat = [](DType dtype, std::uint64_t n) { return contiguous_view(dtype, {n}); };
+  const TensorView row = flat(DType::float32, 16);
+  const std::array<Address, 3> of_amaxes{address(amaxes), address(wide), address(wide) + 16 * sizeof(float)};
+  run_on_host({.op = KernelOp::shard_amaxes, .operands = {flat(DType::float32, 2), row, row}}, of_amaxes);
+  std::vector<float> amax{std::max(amaxes[0], amaxes[1])};
+  std::vector<std::uint8_t> place(20, 0xff);
+  std::vector<std::uint16_t> norm_place(4, 0xffff);
+  std::vector<float> scale{0};
+  const std::array<Address, 6> of_cast{
+      address(norm_place), address(place), address(scale), address(norm), address(wide) + 16 * sizeof(float),
+      address(amax)};
+  const TensorView one = flat(DType::float32, 1);
+  run_on_host({.op = KernelOp::copy_in_float8,
+               .operands = {flat(DType::bfloat16, 4), flat(e4m3, 20), one, flat(DType::float32, 3), row, one}},
+              of_cast);
+  CHECK(std::equal(place.begin(), place.begin() + 16, expected.plain.begin() + 16));
+  CHECK(std::all_of(place.begin() + 16, place.end(), [](std::uint8_t bits) { return bits == 0; }));
+  CHECK(scale == expected.scale);
+  CHECK(norm_place == std::vector<std::uint16_t>{0x3f80, 0x4000, 0x4040, 0});
+  std::vector<std::uint8_t> turned(32);
+  std::vector<std::uint8_t> plain = expected.plain;
+  const std::array<Address, 2> of_turn{address(turned), address(plain)};
+  run_on_host(
+      {.op = KernelOp::transpose_float8, .operands = {contiguous_view(e4m3, {16, 2}), contiguous_view(e4m3, {2, 16})}},
+      of_turn);
+  CHECK(turned == expected.transposed);
+}
 
 TEST_CASE("float8: bits of numbers that the specification names") {
   struct Row {

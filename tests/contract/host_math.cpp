@@ -759,6 +759,9 @@ void run_on_host(const Kernel& kernel, std::span<const Address> addresses) {
     case KernelOp::amax:
     case KernelOp::cast_float8:
     case KernelOp::scaled_mm:
+    case KernelOp::transpose_float8:
+    case KernelOp::shard_amaxes:
+    case KernelOp::copy_in_float8:
       return run_float8_on_host(kernel, addresses);
     case KernelOp::random_normal:
     case KernelOp::random_tokens:

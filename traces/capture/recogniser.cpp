@@ -42,6 +42,10 @@ std::string_view name_of(Buffer buffer) {
       return "parameter-contiguous block";
     case Buffer::kept_input:
       return "all-gather input";
+    case Buffer::float8_amaxes:
+      return "largest elements of float8 weights";
+    case Buffer::float8_scales:
+      return "scales of float8 weights";
     case Buffer::divided_input:
       return "divided reduce-scatter input";
   }

@@ -132,6 +132,7 @@ std::vector<SectionRole> section_roles(Section section, std::span<const SectionO
       return std::vector<SectionRole>(ops.size(), SectionRole::other);
     case Section::accumulate:
     case Section::reshard:
+    case Section::float8_scales:
       break;
   }
   std::vector<SectionRole> roles;

@@ -74,6 +74,7 @@ std::string KernelPlaces::operand_fault(const TensorView& view, const Operand& o
       return block_fault(setup_, TensorId{operand.id}, end);
     case Operand::Kind::parameter:
     case Operand::Kind::gradient:
+    case Operand::Kind::scale:
       return parameter_fault(view, operand, end, written);
   }
   return {};
@@ -95,18 +96,28 @@ std::string KernelPlaces::parameter_fault(const TensorView& view, const Operand&
   if (operand.id >= parameters_.size())
     return fmt::format("lies in parameter {}: there are only {}", operand.id, parameters_.size());
   const Parameter& parameter = *parameters_[operand.id];
-  const DType compute = workload_.settings.param_dtype.value_or(parameter.dtype);
+  if (operand.kind == Operand::Kind::scale) return scale_fault(parameter, operand, end, written);
+  const bool float8 = parameter.gathered_in_float8;
+  const DType compute = float8 ? DType::float8_e4m3fn : workload_.settings.param_dtype.value_or(parameter.dtype);
   const auto bytes = static_cast<Bytes>(parameter.numel()) * itemsize(compute);
   if (operand.kind == Operand::Kind::parameter) {
     if (written) return fmt::format("writes to parameter {}", operand.id);
     if (view.dtype != compute)
-      return fmt::format("is {}, and parameter {} computes in {}", name(view.dtype), operand.id, name(compute));
+      return fmt::format("is {}, and parameter {} {} {}", name(view.dtype), operand.id,
+                         float8 ? "is gathered in" : "computes in", name(compute));
     return end > bytes ? beyond(end, "parameter", operand.id, bytes) : std::string();
   }
   const auto found = gradients_.find(ParameterId{operand.id});
   if (found == gradients_.end())
     return fmt::format("lies in the gradient of parameter {}, which is not allocated before", operand.id);
   return end > found->second ? beyond(end, "the gradient of parameter", operand.id, found->second) : std::string();
+}
+
+std::string KernelPlaces::scale_fault(const Parameter& parameter, const Operand& operand, Bytes end, bool written) {
+  if (!parameter.gathered_in_float8)
+    return fmt::format("is a scale of parameter {}, which is not gathered in float8", operand.id);
+  if (written) return fmt::format("writes to the scale of parameter {}", operand.id);
+  return end > sizeof(float) ? beyond(end, "the scale of parameter", operand.id, sizeof(float)) : std::string();
 }
 
 std::string KernelPlaces::loss_fault() const {

@@ -44,6 +44,8 @@ class KernelPlaces {
   [[nodiscard]] std::string block_fault(const Blocks& blocks, TensorId tensor, Bytes end) const;
   [[nodiscard]] std::string parameter_fault(const TensorView& view, const Operand& operand, Bytes end,
                                             bool written) const;
+  [[nodiscard]] static std::string scale_fault(const Parameter& parameter, const Operand& operand, Bytes end,
+                                               bool written);
 
   const Workload& workload_;
   std::vector<const Parameter*> parameters_;

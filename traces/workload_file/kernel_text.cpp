@@ -103,6 +103,8 @@ void write_operand(std::string& out, const Operand& operand) {
       return write_value(out, fmt::format("p{}", operand.id));
     case Operand::Kind::gradient:
       return write_value(out, fmt::format("g{}", operand.id));
+    case Operand::Kind::scale:
+      return write_value(out, fmt::format("f{}", operand.id));
   }
 }
 
@@ -110,6 +112,7 @@ std::optional<Operand::Kind> kind_of(char letter) {
   if (letter == 's') return Operand::Kind::setup;
   if (letter == 'p') return Operand::Kind::parameter;
   if (letter == 'g') return Operand::Kind::gradient;
+  if (letter == 'f') return Operand::Kind::scale;
   return std::nullopt;
 }
 
@@ -128,10 +131,10 @@ void read_operand(JsonReader& reader, const Json& json, Operand& out) {
     out.kind = *kind;
     if (error == std::errc() && rest == end) return;
   }
-  reader.fail(
-      "no place of an operand",
-      "a tensor's number, \"s\", \"p\" or \"g\" with the number of a tensor of setup, a parameter or a parameter "
-      "the parameter whose gradient this is, or null");
+  reader.fail("no place of an operand",
+              "a tensor's number, \"s\", \"p\", \"g\" or \"f\" with the number of a tensor of setup, a parameter, the "
+              "parameter "
+              "whose gradient this is, or whose float8 scale, or null");
 }
 
 }  // namespace

@@ -144,6 +144,7 @@ inline constexpr std::array kParameterFields{
     FORESHARD_FIELD(Parameter, "dtype", dtype),
     FORESHARD_FIELD(Parameter, "requires_grad", requires_grad),
     FORESHARD_FIELD(Parameter, "expert_parallel", expert_parallel),
+    FORESHARD_FIELD(Parameter, "gathered_in_float8", gathered_in_float8),
 };
 inline constexpr ArrayForm<Parameter> kParameterForm{kParameterFields, 2};
 

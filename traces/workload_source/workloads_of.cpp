@@ -118,9 +118,9 @@ class WithSections final : public sim::WorkloadSource {
 
 /// Of kShapingSettings those that change the ops of a generated program; the others change its units and what
 /// section_costs() says.
-constexpr std::array<std::string_view, 11> kOpsOf{
-    "tensor_parallel", "expert_parallel", "router_imbalance", "batch",   "seq",   "param_dtype",
-    "accumulate",      "checkpoint",      "checkpoint_share", "kernels", "float8"};
+constexpr std::array<std::string_view, 12> kOpsOf{
+    "tensor_parallel", "expert_parallel", "router_imbalance", "batch",   "seq",    "param_dtype",
+    "accumulate",      "checkpoint",      "checkpoint_share", "kernels", "float8", "float8_all_gather"};
 
 /// A model's workload that was stored: the ops of its program are given, what FSDP2 and the optimizer add to them is
 /// made anew for the settings that are planned, as Generated makes it.

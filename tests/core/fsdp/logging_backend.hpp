@@ -2,8 +2,8 @@
 //
 // Memory lines: "a KIND UNIT[.PARAMETER] BYTES STREAM", "f KIND UNIT[.PARAMETER]", "f grad UNIT.PARAMETER",
 // "record_stream KIND UNIT STREAM". Order lines: "record STREAM -> N", "wait STREAM N", "sync N". Work lines:
-// "collective KIND UNIT COMMUNICATOR STREAM BYTES[ sum]". Units and parameters are numbers; a parameter's is its place
-// in its unit. Behind the unit of a whole group's buffer stands "[pg=N]" where it is not the unit's first.
+// "collective KIND UNIT COMMUNICATOR STREAM BYTES[ sum| max]". Units and parameters are numbers; a parameter's is its
+// place in its unit. Behind the unit of a whole group's buffer stands "[pg=N]" where it is not the unit's first.
 #pragma once
 
 #include <fmt/format.h>
@@ -120,14 +120,17 @@ class LoggingBackend final : public FsdpBackend {
   }
   void note_collective(std::string_view kind, ParamGroupId group, CommunicatorRole over, const CollectiveWork& work,
                        StreamRole stream) {
-    static constexpr std::array<std::string_view, 3> groups{"shard", "replicate", "small"};
+    static constexpr std::array<std::string_view, 5> groups{"shard", "replicate", "small", "scatter", "scales"};
     note(fmt::format("collective {} {} {} {} {}{}", kind, group.unit.value, groups[static_cast<std::size_t>(over)],
-                     word(stream), work.bytes, work.reduction == Reduction::sum ? " sum" : ""),
+                     word(stream), work.bytes,
+                     work.reduction == Reduction::sum       ? " sum"
+                     : work.reduction == Reduction::maximum ? " max"
+                                                            : ""),
          false);
   }
   void note_op(const CopyIn& op, StreamRole stream) {
     need(op.parts);
-    need({op.block});
+    need({op.block, op.float8.amaxes, op.float8.scales});
     if (op.kept) note(fmt::format("kernel copy_in {} {}", op.group.unit.value, word(stream)), false);
   }
   void note_op(const AllGather& op, StreamRole stream) {
@@ -173,14 +176,23 @@ class LoggingBackend final : public FsdpBackend {
     need({op.sharded_gradients});
     note(fmt::format("kernel optimizer {} {}", op.group.unit.value, word(stream)), false);
   }
+  void note_op(const ShardAmaxes& op, StreamRole stream) {
+    need({op.amaxes});
+    note(fmt::format("kernel amaxes {} {}", op.group.unit.value, word(stream)), false);
+  }
+  void note_op(const ReduceAmaxes& op, StreamRole stream) {
+    need({op.amaxes});
+    note_collective("MAX", op.group, op.over, op.work, stream);
+  }
 
   [[nodiscard]] std::string place(ParameterId parameter) const {
     const Place& p = places_.at(parameter.value);
     return fmt::format("{}.{}", p.unit, p.index);
   }
   [[nodiscard]] std::string name_of(const BufferRequest& r) const {
-    static constexpr std::array<std::string_view, 16> kinds{
-        "flat", "h2d", "cast", "AG", "U", "ms", "clone", "RI", "mc", "RO", "out", "acc", "array", "div", "PC", "KI"};
+    static constexpr std::array<std::string_view, 18> kinds{"flat",  "h2d", "cast", "AG", "U",   "ms",
+                                                            "clone", "RI",  "mc",   "RO", "out", "acc",
+                                                            "array", "div", "PC",   "KI", "FA",  "FS"};
     const std::string group = r.group.index > 0 ? fmt::format("[pg={}]", r.group.index) : std::string();
     const std::string where = r.parameter.valid() ? place(r.parameter) : fmt::format("{}{}", r.group.unit.value, group);
     return fmt::format("{} {}", kinds[static_cast<std::size_t>(r.buffer)], where);

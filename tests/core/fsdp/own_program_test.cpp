@@ -321,6 +321,61 @@ TEST_CASE("an all-gather that nobody used is over before its block comes back") 
   }
 }
 
+std::vector<Unit> with_float8_weights(std::uint32_t blocks) {
+  std::vector<Unit> units = small_units(blocks);
+  for (std::size_t i = 1; i < units.size(); ++i) units[i].parameters[0].gathered_in_float8 = true;
+  return units;
+}
+
+Settings float8_on_four_gpus() {
+  Settings s = four_gpus();
+  s.param_dtype = DType::bfloat16;
+  s.float8_all_gather = true;
+  return s;
+}
+
+// Largest elements of all shards, once: all-gathers cast by them. Then again behind the optimizer.
+TEST_CASE("float8 weights: largest elements before the first forward, and behind the optimizer") {
+  Bench bench(float8_on_four_gpus(), with_float8_weights(2));
+  bench.forward();
+  Lines lines = bench.take_all();
+  const Lines found{"kernel amaxes 1 cur", "kernel amaxes 2 cur", "collective MAX 2 shard cur 8 max"};
+  REQUIRE(lines.size() > 7);
+  CHECK(Lines(lines.begin(), lines.begin() + 2) == Lines{"a FA 1 8 cur", "a FS 1 8 cur"});
+  CHECK(Lines(lines.begin() + 2, lines.begin() + 5) == found);
+  CHECK(Lines(lines.begin() + 5, lines.begin() + 8) == Lines{"record cur -> 0", "wait CI 0", "wait AG 0"});
+  CHECK(std::count(lines.begin(), lines.end(), "collective AG 1 shard AG 80") == 1);
+  bench.backward();
+  (void)bench.take_all();
+  bench.fsdp.optimizer_stepped();
+  CHECK(bench.take_all() == found);
+  bench.zero_grad();
+  bench.forward();
+  lines = bench.take_all();
+  CHECK(std::none_of(lines.begin(), lines.end(), [](const std::string& l) { return l.starts_with("kernel amaxes"); }));
+}
+
+TEST_CASE("float8 weights: an optimizer on a stream of its own has each unit's found behind the unit's step") {
+  for (const OptimizerOverlap overlap : {OptimizerOverlap::forward, OptimizerOverlap::backward}) {
+    Settings s = float8_on_four_gpus();
+    s.optimizer_overlap = overlap;
+    Bench bench(s, with_float8_weights(2));
+    bench.forward();
+    bench.backward();
+    if (overlap == OptimizerOverlap::forward) {
+      (void)bench.take_all();
+      bench.fsdp.step_optimizers();
+    }
+    const Lines lines = bench.take_all();
+    const auto step = std::find(lines.begin(), lines.end(), "kernel optimizer 2 OP");
+    REQUIRE(lines.end() - step > 3);
+    CHECK(Lines(step + 1, step + 3) == Lines{"kernel amaxes 2 OP", "collective MAX 2 scales OP 4 max"});
+    CHECK(step[3].starts_with("record OP"));
+    bench.fsdp.optimizer_stepped();
+    CHECK(bench.take_all().empty());
+  }
+}
+
 Settings written_by_optimizer() {
   Settings s = four_gpus();
   s.all_gather = Transport::low_contention;

@@ -29,6 +29,34 @@ TEST_CASE("effective dtypes") {
   CHECK((!only_reduce.casts && only_reduce.casts_gradients && only_reduce.casts_back));
 }
 
+// A group of 16 × 4, in float8, and 8: one byte and two an element.
+TEST_CASE("weights in float8 are gathered in one byte an element, and reduced as the others") {
+  std::vector<Unit> units = small_units(2);
+  for (std::size_t i = 1; i < units.size(); ++i) units[i].parameters[0].gathered_in_float8 = true;
+  Settings s = four_gpus();
+  s.param_dtype = DType::bfloat16;
+  s.reduce_dtype = DType::float32;
+  CHECK_FALSE(plan_units(s, units, 132));
+  s.float8_all_gather = true;
+  const auto plans = plan_units(s, units, 132).value();
+  const ParamGroupPlan& group = plans[2].groups.at(0);
+  CHECK(group.gather == 4 * (16 + 2 * 2));
+  CHECK(group.flat_cast == 2 * 2);  // a float8 weight is cast straight into the block
+  CHECK(group.parameters[0].unsharded == 64);
+  CHECK(group.parameters[0].gradient == 64 * 2);
+  CHECK(group.parameters[0].reduce_chunk == 16 * 4);
+  CHECK((group.float8_weights == 1 && group.first_float8 == 1 && group.parameters[0].float8_place == 1));
+  CHECK(plans[0].groups.at(0).float8_weights == 0);
+  s.all_gather = Transport::low_contention;
+  s.reduce_scatter = Transport::pull_reduce;
+  s.all_gather_layout = AllGatherLayout::parameter_contiguous;
+  s.reduce_scatter_input = ReduceScatterInput::gradients;
+  const ParamGroupPlan own = plan_units(s, units, 132).value()[2].groups.at(0);
+  CHECK(own.parameters[1].offset == 256);
+  CHECK(own.contiguous == 256 + 8 * 2);
+  CHECK(own.reduces_gradients);
+}
+
 TEST_CASE("experts are a group over the rest of the mesh, prefetched behind the unit around them") {
   std::vector<Unit> units = small_units(2);
   for (std::uint32_t i = 0; i < 2; ++i) {

@@ -51,6 +51,7 @@ Settings everything() {
   s.kernels = Kernels::fused;
   s.float8 = Float8::tensorwise;
   s.set_to_none = false;
+  s.float8_all_gather = true;
   s.offload = true;
   s.optimizer = Optimizer::adam_fused;
   s.optimizer_overlap = OptimizerOverlap::forward;
@@ -286,6 +287,35 @@ TEST_CASE("float8 is a choice of foreshard's own program, kernels and bfloat16")
   CHECK_FALSE(set_setting(read, "param_dtype", "float8_e4m3fn"));
   CHECK(set_setting(read, "float8", "tensorwise"));
   CHECK(read.float8 == Float8::tensorwise);
+}
+
+TEST_CASE("all-gathers in float8 are of what float8 multiplies, in forms that are built") {
+  Settings s;
+  s.gpus = 4;
+  s.kernels = Kernels::fused;
+  s.param_dtype = DType::bfloat16;
+  s.float8 = Float8::tensorwise;
+  s.float8_all_gather = true;
+  CHECK(check(s));
+  CHECK(of_own_program(s) == std::vector<std::string>{"float8", "float8_all_gather"});
+  const auto refused = [&](auto change) {
+    Settings other = s;
+    change(other);
+    return !check(other);
+  };
+  CHECK(refused([](Settings& o) { o.float8 = Float8::none; }));
+  CHECK(refused([](Settings& o) { o.gpus = 1; }));
+  CHECK(refused([](Settings& o) { o.offload = true; }));
+  CHECK(refused([](Settings& o) { o.cuda_graph = CudaGraph{}; }));
+  CHECK(refused([](Settings& o) { o.reshard_after_forward = {Reshard::Kind::group, 2}; }));
+  CHECK(refused([](Settings& o) { o.reshard_of_unit["layers.0"] = {Reshard::Kind::group, 2}; }));
+  CHECK(refused([](Settings& o) {
+    o.all_gather = Transport::low_contention;
+    o.optimizer = Optimizer::sgd;
+    o.all_gather_input = AllGatherInput::optimizer;
+  }));
+  CHECK_FALSE(refused([](Settings& o) { o.replicate = 2; }));
+  CHECK_FALSE(refused([](Settings& o) { o.optimizer_overlap = OptimizerOverlap::forward; }));
 }
 
 TEST_CASE("foreshard's own program leaves copies out where its collectives serve the group") {

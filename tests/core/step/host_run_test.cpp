@@ -376,19 +376,30 @@ TEST_CASE("fused kernels train as eager ones do", "[host]") {
   }
 }
 
-TEST_CASE("float8 trains near bfloat16, and alike whatever moves the parameters", "[host]") {
+ModelConfig small_float8_llama() {
   ModelConfig model = small_llama();
   model.dim = 32;
   model.ffn = 48;
   model.heads = model.kv_heads = 2;
   model.head_dim = 16;
   model.default_seq = 8;
-  Settings narrow = four_ranks();
-  narrow.param_dtype = DType::bfloat16;
-  narrow.reduce_dtype = DType::float32;
-  narrow.kernels = Kernels::fused;
-  Settings float8 = narrow;
-  float8.float8 = Float8::tensorwise;
+  return model;
+}
+
+Settings float8_on_four_ranks() {
+  Settings s = four_ranks();
+  s.param_dtype = DType::bfloat16;
+  s.reduce_dtype = DType::float32;
+  s.kernels = Kernels::fused;
+  s.float8 = Float8::tensorwise;
+  return s;
+}
+
+TEST_CASE("float8 trains near bfloat16, and alike whatever moves the parameters", "[host]") {
+  const ModelConfig model = small_float8_llama();
+  const Settings float8 = float8_on_four_ranks();
+  Settings narrow = float8;
+  narrow.float8 = Float8::none;
   const Trained expected = train(model, narrow);
   const Trained plain = train(model, float8);
   for (std::size_t step = 0; step < expected.losses.front().size(); ++step)
@@ -401,6 +412,55 @@ TEST_CASE("float8 trains near bfloat16, and alike whatever moves the parameters"
   own.reduce_scatter_input = ReduceScatterInput::gradients;
   own.optimizer_overlap = OptimizerOverlap::forward;
   for (const Settings& settings : {kept, own}) CHECK(train(model, settings).losses == plain.losses);
+}
+
+// The largest of the shards' largest elements is the whole weight's, and a cast knows no neighbours: so the bits are
+// those of weights that are gathered in bfloat16 and cast behind it, in losses and in gradients.
+TEST_CASE("weights gathered in float8 are those that are cast behind the gather, bit for bit", "[host]") {
+  const ModelConfig model = small_float8_llama();
+  const Trained expected = train(model, float8_on_four_ranks());
+  const auto check_alike = [&](const std::string& what, auto change) {
+    INFO(what);
+    Settings settings = float8_on_four_ranks();
+    settings.float8_all_gather = true;
+    change(settings);
+    const Trained trained = train(model, settings);
+    CHECK(trained.losses == expected.losses);
+    CHECK(trained.gradients == expected.gradients);
+  };
+  const auto own = [](Settings& s) {
+    s.all_gather = s.reduce_scatter = Transport::low_contention;
+    s.reduce_scatter_input = ReduceScatterInput::gradients;
+  };
+  check_alike("NCCL, resharded", [](Settings&) {});
+  check_alike("kept", [](Settings& s) { s.reshard_after_forward = {Reshard::Kind::never, 0}; });
+  check_alike("own collectives", own);
+  check_alike("parameter-contiguous", [&](Settings& s) {
+    own(s);
+    s.all_gather_layout = AllGatherLayout::parameter_contiguous;
+  });
+  for (const OptimizerOverlap overlap : {OptimizerOverlap::forward, OptimizerOverlap::backward})
+    check_alike("optimizer on a stream of its own", [&](Settings& s) {
+      own(s);
+      s.optimizer_overlap = overlap;
+      s.fully_shard_embedding_and_head = true;
+    });
+  check_alike("two blocks a unit", [](Settings& s) { s.units_per_group = 2; });
+}
+
+// Shards of which some are empty or end before their place does.
+TEST_CASE("float8 weights that do not divide by the ranks are gathered whole", "[host]") {
+  ModelConfig model = small_float8_llama();
+  Settings settings = float8_on_four_ranks();
+  settings.gpus = 3;
+  const Trained expected = train(model, settings);
+  settings.float8_all_gather = true;
+  CHECK(train(model, settings).losses == expected.losses);
+  settings.gpus = 6;
+  settings.replicate = 2;
+  const Trained replicated = train(model, settings);
+  settings.float8_all_gather = false;
+  CHECK(train(model, settings).losses == replicated.losses);
 }
 
 void check_launches(const ModelConfig& model, const Settings& settings, const Trained& trained) {

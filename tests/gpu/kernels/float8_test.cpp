@@ -65,6 +65,78 @@ TEST_CASE("kernels: casts to float8, as they lie and transposed, are the referen
         }
 }
 
+TEST_CASE("kernels: float8 turned, the bytes as they are", "[gpu]") {
+  if (const std::string why = why_no_gpu(); !why.empty()) FORESHARD_SKIP(why);
+  for (const DType dtype : {kE4m3, kE5m2})
+    for (const Extents& s : {Extents{16, 16}, Extents{128, 128}, Extents{48, 272}, Extents{400, 144}}) {
+      INFO(name(dtype) << " " << s[0] << "x" << s[1]);
+      Case c(KernelOp::transpose_float8);
+      c.add(dtype, {s[1], s[0]});
+      c.add(dtype, {s[0], s[1]});
+      c.check({{0, 0}});
+    }
+}
+
+TEST_CASE("kernels: float8 weights' largest elements of shards", "[gpu]") {
+  if (const std::string why = why_no_gpu(); !why.empty()) FORESHARD_SKIP(why);
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16})
+    for (const std::size_t shards : {3U, 40U}) {
+      INFO(name(dtype) << " " << shards);
+      Case c(KernelOp::shard_amaxes);
+      c.add(DType::float32, {shards});
+      for (std::size_t i = 0; i < shards; ++i) {
+        const std::uint64_t numel = i % 3 == 0 ? 20003 : i % 3 == 1 ? 8192 : 1;
+        const std::size_t shard = c.add(dtype, {numel});
+        if (i == 1) c.change(shard, [](double x) { return x > 2 ? std::numeric_limits<double>::quiet_NaN() : x; });
+      }
+      c.check({{0, 0}});
+    }
+}
+
+TEST_CASE("kernels: float8 weights' shards are cast into their places, the reference's bit for bit", "[gpu]") {
+  if (const std::string why = why_no_gpu(); !why.empty()) FORESHARD_SKIP(why);
+  for (const DType from : {DType::float32, DType::bfloat16})
+    for (const double amax : {3.5, 0.5, 0.0})
+      for (const Bytes offset : {Bytes{0}, Bytes{4}, Bytes{2}}) {  // of the places: a norm's may end anywhere
+        INFO(name(from) << " largest " << amax << " from byte " << offset);
+        const std::vector<std::uint64_t> shards{1'024, 20'000, 8'192, 4'096, 0};  // the first is a norm's
+        const std::vector<std::uint64_t> places{1'024, 20'016, 8'192, 4'112, 32};
+        Case c(KernelOp::copy_in_float8);
+        std::vector<Output> outputs;
+        for (std::size_t i = 0; i < places.size(); ++i) {
+          TensorView view = contiguous_view(i == 0 ? DType::bfloat16 : kE4m3, {places[i]});
+          view.offset = offset;
+          outputs.push_back({c.add(view), i == 0 ? 1.0 : 0.0});
+        }
+        outputs.push_back({c.add(DType::float32, {4}), 0});
+        for (const std::uint64_t n : shards)
+          if (n == 0)
+            c.add_absent();
+          else
+            c.add(from, {n});
+        const std::size_t amaxes = c.add(DType::float32, {4});
+        c.change(amaxes, [amax](double) { return amax; });
+        c.check(outputs);
+      }
+}
+
+TEST_CASE("kernels: float8 weights are copied out as bytes", "[gpu]") {
+  if (const std::string why = why_no_gpu(); !why.empty()) FORESHARD_SKIP(why);
+  for (const std::uint64_t norm : {64U, 44U, 6U}) {  // bytes in front of the weights: aligned, or not
+    Case c(KernelOp::copy_out);
+    c.kernel.integers = {4};
+    std::vector<Output> outputs;
+    std::uint64_t whole = 0;
+    for (const std::uint64_t bytes : {norm, std::uint64_t{8'192}, std::uint64_t{40'000}, std::uint64_t{16}}) {
+      c.kernel.integers.push_back(static_cast<std::int64_t>(bytes));
+      outputs.push_back({c.add(DType::uint8, {4 * bytes}), 0});
+      whole += 4 * bytes;
+    }
+    c.add(DType::uint8, {whole});
+    c.check(outputs);
+  }
+}
+
 TEST_CASE("kernels: products of float8", "[gpu]") {
   if (const std::string why = why_no_gpu(); !why.empty()) FORESHARD_SKIP(why);
   for (const DType left : {kE4m3, kE5m2})

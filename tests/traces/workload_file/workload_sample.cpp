@@ -194,7 +194,7 @@ void add_kernels(Random& random, const Workload& workload, Program& program) {
     const auto [from, from_bytes] = live[random.below(live.size())];
     const auto parameter = static_cast<std::uint32_t>(random.below(kParameters));
     const Parameter& p = workload.units[parameter / 2].parameters[parameter % 2];
-    const bool reads_parameter = random.chance();
+    const bool reads_parameter = random.chance() && !p.gathered_in_float8;  // copies take no float8
     const DType dtype = reads_parameter ? workload.settings.param_dtype.value_or(p.dtype) : DType::float32;
     const Bytes source = reads_parameter ? p.numel() * itemsize(dtype) : from_bytes;
     const std::uint64_t elements = std::min(to_bytes / 8, source / itemsize(dtype)) / (1 + random.below(3));
@@ -313,10 +313,12 @@ Workload random_workload(std::uint64_t seed, std::size_t ops_per_program) {
   for (std::uint64_t i = 0; i < kUnits; ++i) {
     Unit& unit = out.units.emplace_back();
     unit.name = i == 0 ? "" : random.text();
-    for (std::uint64_t j = 0; j < kParameters / kUnits; ++j)
+    for (std::uint64_t j = 0; j < kParameters / kUnits; ++j) {
       unit.parameters.push_back({random.text(),
                                  {static_cast<std::int64_t>(random.below(5000)), 7},
                                  static_cast<DType>(random.below(kParameterDTypes))});
+      unit.parameters.back().gathered_in_float8 = random.chance();
+    }
   }
   for (std::uint64_t i = 0; i < kGroups; ++i)
     out.process_groups.push_back({random.text(), static_cast<std::uint32_t>(1 + random.below(8)),

@@ -101,6 +101,30 @@ TEST_CASE("float8 casts an input once for the weights that share it") {
   CHECK(of.at("aten::mm") == 3);                                                 // the head stays in bfloat16
 }
 
+// Of the same weights: the host's runner casts them as all-gathers do.
+TEST_CASE("float8 weights that are gathered as such are multiplied as those that are cast, bit for bit") {
+  constexpr double kDeviation = 0.05;
+  for (const Checkpoint checkpoint : {Checkpoint::none, Checkpoint::blocks, Checkpoint::selective_op}) {
+    INFO(static_cast<int>(checkpoint));
+    Settings settings = with(Float8::tensorwise, checkpoint);
+    const Workload cast = computing(small_float8_model(), settings);
+    settings.float8_all_gather = true;
+    const Workload gathered = computing(small_float8_model(), settings);
+    HostProgram expected(cast, kDeviation);
+    HostProgram host(gathered, kDeviation);
+    CHECK(host.run(gathered.steps[1]) == expected.run(cast.steps[1]));
+    CHECK(float8_difference(expected, host) == 0);
+    for (const ProgramKernel& made : gathered.steps[1].kernels) CHECK(fault_of(made.kernel) == "");
+    if (checkpoint != Checkpoint::none) continue;
+    constexpr std::size_t kWeights = 2 * 7;  // of two blocks
+    const auto before = launches(cast);
+    const auto of = launches(gathered);
+    CHECK(of.at("foreshard::amax") == before.at("foreshard::amax") - kWeights);
+    CHECK(of.at("foreshard::cast_float8") == before.at("foreshard::cast_float8") - 2 * kWeights);
+    CHECK(of.at("foreshard::transpose_float8") == kWeights);
+  }
+}
+
 TEST_CASE("float8 keeps inputs of linear layers in one byte") {
   Settings settings = with(Float8::none);
   settings.seq = 512;

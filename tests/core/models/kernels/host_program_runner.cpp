@@ -48,7 +48,23 @@ void HostProgram::fill_parameters(double deviation) {
     const double middle = p.shape.size() == 1 && p.name.find("norm.weight") != std::string::npos ? 1 : 0;
     for (std::uint64_t i = 0; i < numel(id); ++i)
       set_parameter(id, i, middle + deviation * static_cast<double>(normal_of_counter(id, i)));
+    if (p.gathered_in_float8) cast_to_float8(id);
   }
+}
+
+void HostProgram::cast_to_float8(std::uint32_t id) {
+  const TensorView one = contiguous_view(DType::float32, {1});
+  const auto view = [&](DType dtype) { return contiguous_view(dtype, {numel(id)}); };
+  HostBlock wide = std::move(parameters_[id]);
+  HostBlock amax = block_of_bytes(sizeof(float), true);
+  parameters_[id] = block_of_bytes(numel(id), true);
+  scales_[id] = block_of_bytes(sizeof(float), true);
+  const std::vector<Address> of_amax{address_of(amax), address_of(wide)};
+  run_on_host({.op = KernelOp::shard_amaxes, .operands = {one, view(dtype_)}}, of_amax);
+  const std::vector<Address> of_cast{address_of(parameters_[id]), address_of(scales_[id]), address_of(wide),
+                                     address_of(amax)};
+  run_on_host({.op = KernelOp::copy_in_float8, .operands = {view(DType::float8_e4m3fn), one, view(dtype_), one}},
+              of_cast);
 }
 
 void HostProgram::run_setup() {
@@ -80,6 +96,8 @@ HostBlock& HostProgram::block_of(const Operand& where) {
       return find(parameters_, where.id);
     case Operand::Kind::gradient:
       return find(tensors_, gradients_.at(where.id));
+    case Operand::Kind::scale:
+      return find(scales_, where.id);
     default:
       FAIL("an operand without a place");
       return tensors_.begin()->second;

@@ -23,7 +23,7 @@ struct HostBlock {
 class HostProgram {
  public:
   /// Parameters are filled from a counter: normal numbers of `deviation`, norms' weights (rank 1, "norm.weight")
-  /// near 1.
+  /// near 1. Those that are gathered in float8 are the same numbers, cast by their largest.
   HostProgram(const Workload& workload, double deviation);
 
   /// Runs one step's program; its batch is drawn from `stream`, and stays the same over calls with the same one.
@@ -41,6 +41,7 @@ class HostProgram {
 
  private:
   void fill_parameters(double deviation);
+  void cast_to_float8(std::uint32_t id);
   void run_setup();
   void compute(const ProgramKernel& what, const std::string& label, std::int64_t stream);
   [[nodiscard]] HostBlock& block_of(const Operand& where);
@@ -49,6 +50,7 @@ class HostProgram {
   DType dtype_;  // of unsharded parameters
   std::vector<Parameter> shapes_;
   std::map<std::uint32_t, HostBlock> parameters_;
+  std::map<std::uint32_t, HostBlock> scales_;  // of those that are gathered in float8
   std::map<std::uint32_t, HostBlock> setup_;
   std::map<std::uint32_t, HostBlock> tensors_;
   std::map<std::uint32_t, std::uint32_t> gradients_;  // tensor by parameter
