@@ -2,7 +2,7 @@
 # Everything that needs GPUs, in one run of at most ten minutes on four of them: contract and kernel tests, collectives,
 # numerics against PyTorch, memory of run against plan, step times, the probe, plan against run, over-allocation. On
 # request alone: steps in a CUDA graph against the same steps without (five minutes), what leaving copies out is worth
-# (six minutes), and fp8 GEMMs against bfloat16's (five minutes).
+# (six minutes), and fp8 GEMMs against bfloat16's (six minutes).
 # Prints one table; logs and JSON stay in the output folder. Parts that find no time left are listed as skipped.
 #
 #   tools/gpu_suite.sh BIN OUT [GPUS] [SECONDS] [PART...]

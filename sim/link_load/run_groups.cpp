@@ -77,8 +77,10 @@ RunGroups::RunGroups(const Run& run, const Workload* workload) {
     const std::uint32_t inner = settings.tensor_parallel;
     const bool shards =
         own.kinds.contains(CollectiveKind::all_gather) || own.kinds.contains(CollectiveKind::reduce_scatter);
-    if (!shards && own.kinds == std::set{CollectiveKind::all_reduce} && settings.replicate > 1)
-      return RunGroup{replicate_group(settings), settings.shard_ranks() * inner};
+    const bool reduces = !shards && own.kinds == std::set{CollectiveKind::all_reduce};
+    // The maxima of float8 weights, of which the root, or the embedding, has none.
+    if (reduces && settings.float8_all_gather && own.least != first_unit) return RunGroup{shard_group(settings), inner};
+    if (reduces && settings.replicate > 1) return RunGroup{replicate_group(settings), settings.shard_ranks() * inner};
     if (!shards) return std::nullopt;
     const std::uint32_t together = kept_together(run, own.unit);
     if (together > 0 && own.kinds == std::set{CollectiveKind::all_gather} && first_gather.at(own.unit) != communicator)

@@ -214,6 +214,17 @@ TEST_CASE("groups that no mesh of the run has room for are told, not priced") {
   CHECK(link_loads(sketch.run, nullptr, sketch.machine).not_placed == 2);
 }
 
+// The root has no weight in float8: that tells the group of their maxima from the replicas'.
+TEST_CASE("maxima of float8 weights stay within the shard group, gradients go to the replicas") {
+  Sketch sketch(8, 2, 2);
+  sketch.add(CollectiveKind::all_reduce, 80'000'000, 0).unit = kRootUnit;
+  sketch.add(CollectiveKind::all_reduce, 8'000, 1);
+  CHECK(sketch.bytes().count(LinkClass::nvlink) == 0);
+  sketch.run.settings.float8_all_gather = true;
+  CHECK(sketch.bytes().count(LinkClass::nvlink) == 1);
+  CHECK(link_loads(sketch.run, nullptr, sketch.machine).not_placed == 0);
+}
+
 TEST_CASE("a plan's links are those of a recording with its collectives, whatever the numbers of communicators") {
   MachineProfile machine = builtin_profile("h200").value();
   machine.network.leaf_nodes = 2;

@@ -218,7 +218,7 @@ TEST_CASE("faults of kernels name their place", "[workload_file][kernels]") {
                   "operand 1 is float32, and parameter 0 computes in bfloat16"},
       KernelFault{"{\"gradient_of\": 0}", "{\"stream\": 0}", "$.steps[0][7]",
                   "operand 1 lies in the gradient of parameter 0, which is not allocated before"},
-      KernelFault{"[\"w\", [8, 4]]", "[\"w\", [8, 4], {\"gathered_in_float8\": true}]", "$.steps[0][3]",
+      KernelFault{"[\"w\", [8, 4]]", "[\"w\", [8, 4], \"float32\", true, false, true]", "$.steps[0][3]",
                   "operand 1 is float32, and parameter 0 is gathered in float8_e4m3fn"},
       KernelFault{"\"g0\", \"s0\"", "\"g0\", \"f0\"", "$.steps[0][7]",
                   "operand 2 is a scale of parameter 0, which is not gathered in float8"},
