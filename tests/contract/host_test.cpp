@@ -17,7 +17,7 @@ TEST_CASE("the host device's collectives move what their kinds say") {
   constexpr std::size_t kParts = 2;  // float32 elements for each rank
   HostWorld world;
   using Values = std::vector<float>;
-  const auto results = [&](CollectiveKind kind) {
+  const auto results = [&](CollectiveKind kind, Reduction reduction = Reduction::sum) {
     std::vector<Values> inputs(kRanks, Values(kRanks * kParts));
     std::vector<Values> outputs(kRanks, Values(kRanks * kParts, -1));
     std::vector<std::thread> ranks;
@@ -29,7 +29,7 @@ TEST_CASE("the host device's collectives move what their kinds say") {
         CollectiveWork work{kind, Transport::nccl, kRanks * kParts * sizeof(float), {}};
         work.input = reinterpret_cast<Address>(inputs[r].data());
         work.output = reinterpret_cast<Address>(outputs[r].data());
-        work.reduction = Reduction::sum;
+        work.reduction = reduction;
         static_cast<void>(device.collective(kComputeStream, all, work));
       });
     }
@@ -42,6 +42,8 @@ TEST_CASE("the host device's collectives move what their kinds say") {
         std::vector<Values>{{0, 1, 10, 11, 20, 21}, {2, 3, 12, 13, 22, 23}, {4, 5, 14, 15, 24, 25}});
   CHECK(results(CollectiveKind::broadcast) == std::vector<Values>{own, own, own});
   CHECK(results(CollectiveKind::reduce) == std::vector<Values>{{30, 33, 36, 39, 42, 45}, untouched, untouched});
+  const Values largest{20, 21, 22, 23, 24, 25};
+  CHECK(results(CollectiveKind::all_reduce, Reduction::maximum) == std::vector<Values>{largest, largest, largest});
   CHECK(results(CollectiveKind::send_recv) ==
         std::vector<Values>{{20, 21, 22, 23, 24, 25}, own, {10, 11, 12, 13, 14, 15}});
 }

@@ -223,6 +223,7 @@ TEST_CASE("a program's own kinds move and add what they say") {
       if (kind == CollectiveKind::all_to_all) return value(i / kPart, e.rank() * kPart + i % kPart);
       if (kind == CollectiveKind::broadcast) return value(0, i);
       if (kind == CollectiveKind::send_recv) return value((e.rank() + n - 1) % n, i);
+      if (kind == CollectiveKind::all_reduce) return value(n - 1, i);  // their maximum
       float sum = 0;
       for (std::size_t rank = 0; rank < n; ++rank) sum += value(rank, i);
       return sum;
@@ -230,13 +231,13 @@ TEST_CASE("a program's own kinds move and add what they say") {
     std::vector<float> host(n * kPart);
     void* input = got(r.group->acquire(Transport::nccl, kBuffer), "acquire");
     void* output = got(r.group->acquire(Transport::nccl, kBuffer), "acquire");
-    for (const CollectiveKind kind :
-         {CollectiveKind::all_to_all, CollectiveKind::broadcast, CollectiveKind::reduce, CollectiveKind::send_recv}) {
+    for (const CollectiveKind kind : {CollectiveKind::all_to_all, CollectiveKind::broadcast, CollectiveKind::reduce,
+                                      CollectiveKind::send_recv, CollectiveKind::all_reduce}) {
       for (std::size_t i = 0; i < host.size(); ++i) host[i] = value(e.rank(), i);
       CollectiveWork work{kind, Transport::nccl, host.size() * sizeof(float), {}};
       work.input = reinterpret_cast<Address>(input);
       work.output = reinterpret_cast<Address>(output);
-      work.reduction = Reduction::sum;
+      work.reduction = kind == CollectiveKind::all_reduce ? Reduction::maximum : Reduction::sum;
       demand(cudaMemcpy(input, host.data(), work.bytes, cudaMemcpyHostToDevice) == cudaSuccess, "cudaMemcpy");
       got(r.group->issue(work, r.stream), name(kind).data());
       got(check(cudaStreamSynchronize(r.stream), "cudaStreamSynchronize"), "stream");

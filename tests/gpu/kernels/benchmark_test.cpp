@@ -181,6 +181,36 @@ void float8_casts(Bench& bench, std::uint64_t s) {
   of("w1", kFfn, kDim);
 }
 
+/// What all-gathers in float8 add: of a block's weights and norms on 4 ranks, and of one gathered weight in backward.
+void float8_weights(Bench& bench) {
+  const std::vector<std::uint64_t> weights{
+      kDim * kDim, kKvHeads * kHeadDim * kDim, kKvHeads * kHeadDim * kDim, kDim * kDim, kFfn * kDim, kFfn * kDim,
+      kDim * kFfn};
+  const TensorView numbers = view(f32, {weights.size()});
+  Kernel amaxes = make(KernelOp::shard_amaxes, {numbers});
+  Kernel in = make(KernelOp::copy_in_float8, {view(b16, {kDim / 4}), view(b16, {kDim / 4})});
+  Kernel out = make(KernelOp::copy_out, {});
+  out.integers = {4};
+  std::uint64_t total = 0;
+  for (const std::uint64_t n : weights) {
+    in.operands.push_back(view(DType::float8_e4m3fn, {n / 4}));
+    amaxes.operands.push_back(view(f32, {n / 4}));
+    out.operands.push_back(view(DType::uint8, {n}));
+    out.integers.push_back(static_cast<std::int64_t>(n / 4));
+    total += n;
+  }
+  in.operands.push_back(numbers);
+  for (std::size_t i = 0; i < 2; ++i) in.operands.push_back(view(f32, {kDim / 4}));
+  for (const std::uint64_t n : weights) in.operands.push_back(view(f32, {n / 4}));
+  in.operands.push_back(numbers);
+  out.operands.push_back(view(DType::uint8, {total}));
+  bench.time("shard_amaxes block, 4 ranks", amaxes);
+  bench.time("copy_in_float8 block, 4 ranks", in);
+  bench.time("copy_out block in float8, 4 ranks", out);
+  bench.time("transpose_float8 w1", make(KernelOp::transpose_float8, {view(DType::float8_e4m3fn, {kDim, kFfn}),
+                                                                      view(DType::float8_e4m3fn, {kFfn, kDim})}));
+}
+
 /// A block's parameters on 4 ranks.
 void sections(Bench& bench) {
   const std::vector<Sizes> shapes{{kDim}, {kDim, kDim}, {1024, kDim}, {1024, kDim}, {kDim, kDim},
@@ -215,6 +245,14 @@ void sections(Bench& bench) {
 }
 
 }  // namespace
+
+TEST_CASE("kernels: rates of what float8 adds", "[.][benchmark]") {
+  if (const std::string why = why_no_gpu(); !why.empty()) FORESHARD_SKIP(why);
+  Bench bench(8 * kGiB);
+  sections(bench);
+  float8_weights(bench);
+  for (const std::uint64_t s : {512U, 4096U}) float8_casts(bench, s);
+}
 
 TEST_CASE("kernels: rates of the optimizer's passes beside a copy", "[.][benchmark]") {
   if (const std::string why = why_no_gpu(); !why.empty()) FORESHARD_SKIP(why);
@@ -268,7 +306,6 @@ TEST_CASE("kernels: rates at Llama-8B's shapes", "[.][benchmark]") {
     products(bench, s);
     attention(bench, s);
     rows(bench, s);
-    float8_casts(bench, s);
   }
   std::printf("attention refusal: '%s'; fixed bytes %.1f MiB\n", executor().attention_refusal().c_str(),
               static_cast<double>(executor().fixed_bytes()) / static_cast<double>(kMiB));
