@@ -62,6 +62,10 @@ struct CastParams {
 /// What a tile is made of: numbers that are cast, or float8 as it is.
 enum class Source : std::uint8_t { to_e4m3, to_e5m2, float8 };
 
+constexpr float8::Format format_of(Source source) {
+  return source == Source::to_e5m2 ? __NV_E5M2 : __NV_E4M3;
+}
+
 /// 8 elements in float8: the first four in x.
 template <Source kSource>
 __device__ inline uint2 group_of(const CastParams& p, std::int64_t at, float scale) {
@@ -71,7 +75,7 @@ __device__ inline uint2 group_of(const CastParams& p, std::int64_t at, float sca
     float v[kGroup];
     element::read_group(v, p.x, at, p.dtype);
     std::uint32_t words[2];
-    float8::cast<kSource == Source::to_e4m3 ? __NV_E4M3 : __NV_E5M2>(words, v, scale);
+    float8::cast<format_of(kSource)>(words, v, scale);
     return make_uint2(words[0], words[1]);
   }
 }
@@ -100,7 +104,7 @@ __global__ void __launch_bounds__(kThreads) cast_tile(const __grid_constant__ Ca
   __shared__ __align__(16) std::uint32_t turned[kTile * kWords];
   float scale = 1;
   if constexpr (kSource != Source::float8) {
-    scale = float8::scale_of < kSource == Source::to_e4m3 ? __NV_E4M3 : __NV_E5M2 > (*p.amax);
+    scale = float8::scale_of<format_of(kSource)>(*p.amax);
     if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *p.scale = __fdiv_rn(1.0F, scale);
   }
   const int warp = static_cast<int>(threadIdx.x / 32);

@@ -159,6 +159,12 @@ void TimeList::own_program() {
       s.all_gather = Transport::low_contention;
       s.all_gather_input = AllGatherInput::optimizer;
     });
+  if (base_.float8 != Float8::none)
+    add(ChangeKind::gathered_dtype, "weights are gathered in float8: half the bytes, and no casts of them in forward",
+        [](Settings& s) {
+          s.float8_all_gather = true;
+          s.all_gather_input = AllGatherInput::copy_in;
+        });
   add(ChangeKind::reduce_scatter, "reduce-scatters read the gradients where autograd wrote them: no copy of them",
       [](Settings& s) {
         s.reduce_scatter = Transport::low_contention;

@@ -24,6 +24,7 @@ enum class ChangeKind : std::uint8_t {
   ends = 9,  ///< embedding and head
   reduce_scatter_inputs = 10,
   issue = 11,  ///< what the host issues when
+  gathered_dtype = 12,
 };
 
 struct TimeCandidate {

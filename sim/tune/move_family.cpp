@@ -21,6 +21,7 @@ constexpr std::pair<std::string_view, MoveFamily> kFamilyOf[] = {
     {"reduce_scatter", MoveFamily::transport},
     {"all_gather_layout", MoveFamily::transport},
     {"all_gather_input", MoveFamily::transport},
+    {"float8_all_gather", MoveFamily::transport},
     {"reduce_scatter_input", MoveFamily::transport},
     {"units_per_group", MoveFamily::units},
     {"fully_shard_embedding_and_head", MoveFamily::units},

@@ -137,6 +137,23 @@ TEST_CASE("what foreshard's own program leaves out is offered of that program al
   CHECK(offered(Lowering::pytorch, true) == 0);
 }
 
+TEST_CASE("all-gathers in float8 are offered where weights are multiplied in it", "[time_remedies]") {
+  Settings float8 = base();
+  float8.gpus = 4;
+  float8.param_dtype = DType::bfloat16;
+  float8.kernels = Kernels::fused;
+  const auto offered = [](const Settings& settings) {
+    const auto list = time_candidates(settings, {false, Lowering::foreshard, true});
+    return std::count_if(list.begin(), list.end(),
+                         [](const TimeCandidate& one) { return one.candidate.setting == "--float8-all-gather"; });
+  };
+  CHECK(offered(float8) == 0);
+  float8.float8 = Float8::tensorwise;
+  CHECK(offered(float8) == 1);
+  float8.float8_all_gather = true;
+  CHECK(offered(float8) == 0);
+}
+
 TEST_CASE("reduce-scatters of their own communicator are simulated, and modelled alone", "[time_remedies]") {
   const TimeRemedies found = time_remedies_of(base(), 2);
   const auto remedy = std::find_if(found.not_valid.begin(), found.not_valid.end(),
