@@ -446,6 +446,12 @@ TEST_CASE("weights gathered in float8 are those that are cast behind the gather,
       s.fully_shard_embedding_and_head = true;
     });
   check_alike("two blocks a unit", [](Settings& s) { s.units_per_group = 2; });
+  Settings recomputed = float8_on_four_ranks();
+  recomputed.accumulate = 2;
+  recomputed.checkpoint = Checkpoint::blocks;
+  const Trained cast = train(model, recomputed);
+  recomputed.float8_all_gather = true;
+  CHECK(train(model, recomputed).losses == cast.losses);
 }
 
 // Shards of which some are empty or end before their place does.
