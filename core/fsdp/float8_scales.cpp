@@ -25,12 +25,11 @@ void FullyShard::find_float8_amaxes() {
     });
   if (groups.empty()) return;
   if (!float8_.amaxes.valid()) {
-    const Bytes bytes = weights * itemsize(DType::float32);
-    const auto allocate = [&](Buffer buffer) {
+    const auto allocate = [&](Buffer buffer, Bytes bytes) {
       return backend_.allocate({buffer, groups.front(), {}, bytes, StreamRole::compute}).buffer;
     };
-    float8_.amaxes = allocate(Buffer::float8_amaxes);
-    float8_.scales = allocate(Buffer::float8_scales);
+    float8_.amaxes = allocate(Buffer::float8_amaxes, weights * itemsize(DType::float32));
+    float8_.scales = allocate(Buffer::float8_scales, weights * Float8Scales::kStride);
   }
   for (const ParamGroupId id : groups) {
     backend_.begin_section(Section::float8_scales, id, Pass::forward);

@@ -35,10 +35,13 @@ enum class CommunicatorRole : std::uint8_t {
   float8_scales = 4,   ///< of the shard group's ranks, where the optimizer has a stream of its own; else `shard`
 };
 
-/// What float8 weights are cast by: float32, one of each (ParameterPlan::float8_place). Invalid where there are none.
+/// What float8 weights are cast by: one float32 of each, by ParameterPlan::float8_place. Invalid where there are none.
 struct Float8Scales {
-  BufferRef amaxes;  ///< the largest elements
-  BufferRef scales;  ///< what undoes the casts; the copy-in writes them
+  BufferRef amaxes;  ///< the largest elements, one behind the other
+  BufferRef scales;  ///< what undoes the casts, kStride apart; the copy-in writes them
+
+  /// cuBLAS: "Starting addresses of scaling factors must be 16B aligned"; from CUDA 12.9.1 on it refuses others.
+  static constexpr Bytes kStride = 16;
 };
 
 /// precompute_float8_dynamic_scale_for_fsdp of one group: the largest elements of this rank's shards.

@@ -101,12 +101,13 @@ enum class KernelOp : std::uint8_t {
   cast_float8,  ///< [out[m, n]], [transposed[n, m]], scale; x[m, n], amax.  x × (max / amax), in float32, saturated at
                 ///< the dtype's max and rounded; scale (float32, one element): what undoes it
   scaled_mm,  ///< out[m, n]; a[m, k], b[k, n], scale_a, scale_b.  scale_a × scale_b × a·b; a's rows and b's columns
-              ///< lie without gaps; accumulates into out if `accumulate`; integers {1: fast accumulation}
+              ///< lie without gaps, matrices and scales on boundaries of 16 bytes; accumulates into out if
+              ///< `accumulate`; integers {1: fast accumulation}
   transpose_float8,  ///< out[n, m]; x[m, n]  bytes as they are
   // Weights that are gathered in float8, of one unit: flat tensors, shards in their own dtype.
   shard_amaxes,  ///< out (float32[n]); shards…  the largest |x| of each; x rounded to bfloat16 first, here and below
-  copy_in_float8,  ///< places…, scales (float32[k]); shards…, amaxes (float32[k]).  each shard cast into its place,
-                   ///< zeros behind its end; the k places in float8, in order, as cast_float8 does
+  copy_in_float8,  ///< places…, scales (float32[k], any stride); shards…, amaxes (float32[k]).  each shard cast into
+                   ///< its place, zeros behind its end; the k places in float8, in order, as cast_float8 does
 };
 
 /// A tensor on one block of memory. Sizes and strides are in elements.

@@ -106,7 +106,7 @@ Address ForeshardLowering::address_of(const Operand& operand) const {
       return context_.memory.gradient_address(ParameterId{operand.id});
     case Operand::Kind::scale:
       return context_.memory.address(context_.fsdp.float8_scales().scales) +
-             context_.parameters[ParameterId{operand.id}].plan->float8_place * itemsize(DType::float32);
+             context_.parameters[ParameterId{operand.id}].plan->float8_place * Float8Scales::kStride;
   }
   return 0;
 }

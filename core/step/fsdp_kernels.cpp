@@ -76,15 +76,15 @@ FsdpKernels::Bound FsdpKernels::cast_in(const CopyIn& op) {
     c.op = KernelOp::copy_in_float8;
     for (const ParameterPlan& p : group.parameters) c.operands.push_back(flat(padded(p), p.gathered));
     c.operands.push_back(numbers);
+    c.operands.back().strides = {Float8Scales::kStride / itemsize(DType::float32)};
     for (const ParameterPlan& p : group.parameters) c.operands.push_back(flat(local(p), parameter(p).dtype));
     c.operands.push_back(numbers);
   }
-  const Bytes first = group.first_float8 * itemsize(DType::float32);
   BoundKernel out{&c, {}};
   for (const Bytes part : parts_of(op)) out.addresses.push_back(memory_.address(op.block) + part);
-  out.addresses.push_back(memory_.address(op.float8.scales) + first);
+  out.addresses.push_back(memory_.address(op.float8.scales) + group.first_float8 * Float8Scales::kStride);
   for (const ParameterPlan& p : group.parameters) out.addresses.push_back(parameters_[p.id.value].shard);
-  out.addresses.push_back(memory_.address(op.float8.amaxes) + first);
+  out.addresses.push_back(memory_.address(op.float8.amaxes) + group.first_float8 * itemsize(DType::float32));
   return {out};
 }
 

@@ -154,8 +154,14 @@ __global__ void __launch_bounds__(kThreads) cast_shards(const __grid_constant__ 
               scale);
 }
 
+/// One float32 of each weight.
 bool numbers(const Argument& x, std::uint64_t count) {
-  return x.present() && x.dtype() == DType::float32 && x.contiguous() && x.numel() == count;
+  return x.present() && x.dtype() == DType::float32 && x.rank() == 1 && x.numel() == count;
+}
+
+template <class T>
+T* number_of(const Argument& x, std::size_t weight) {
+  return static_cast<T*>(x.data) + weight * x.view->strides[0];
 }
 
 bool is_shard(const Argument& x) {
@@ -169,7 +175,8 @@ Result<void> find(const Arguments& args, std::size_t shards) {
     const Argument shard = args[1 + i];
     if (!is_shard(shard)) return bad_operand("shard_amaxes", 1 + i, "is no contiguous float32, bfloat16 or float16");
     if (!shard.present()) return {};
-    entry = {shard.data, static_cast<float*>(args[0].data) + i, shard.numel(), 0, shard.dtype()};
+    float* amax = static_cast<float*>(args[0].data) + i;
+    entry = {shard.data, amax, shard.numel(), 0, shard.dtype()};
     return {};
   };
   return put_in_tables<kEntries>(table, shards, kChunk, "shard_amaxes", fill, [&](std::uint32_t blocks) {
@@ -193,8 +200,8 @@ Result<void> cast(const Arguments& args, std::size_t shards) {
     if (of_shard > place.numel()) return bad_operand("copy_in_float8", shards + 1 + i, "is larger than its place");
     entry = {place.data, shard.data, nullptr, nullptr, place.numel(), of_shard, 0, place.dtype(), shard.dtype()};
     if (!casts) return {};
-    entry.amax = static_cast<const float*>(args[2 * shards + 1].data) + narrow;
-    entry.scale = static_cast<float*>(args[shards].data) + narrow;
+    entry.amax = number_of<const float>(args[2 * shards + 1], narrow);
+    entry.scale = number_of<float>(args[shards], narrow);
     ++narrow;
     return {};
   };
@@ -208,7 +215,8 @@ Result<void> cast(const Arguments& args, std::size_t shards) {
 Result<void> run_shard_amaxes(const Arguments& args) {
   if (args.count() < 2) return bad_operand("shard_amaxes", 1, "is missing");
   const std::size_t shards = args.count() - 1;
-  if (!numbers(args[0], shards)) return bad_operand("shard_amaxes", 0, "is not one float32 a shard");
+  if (!numbers(args[0], shards) || !args[0].contiguous())
+    return bad_operand("shard_amaxes", 0, "is not one float32 a shard");
   FORESHARD_TRY(cuda_status(cudaMemsetAsync(args[0].data, 0, shards * sizeof(float), args.stream), "shard_amaxes"));
   return shards <= kFewEntries ? find<kFewEntries>(args, shards) : find<kManyEntries>(args, shards);
 }

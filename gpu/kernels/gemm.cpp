@@ -103,6 +103,8 @@ Result<void> add_scales(GemmShape& p, const Arguments& args, bool flipped) {
   for (const std::size_t i : {std::size_t{3}, std::size_t{4}})
     if (!args[i].present() || args[i].dtype() != DType::float32 || args[i].numel() != 1)
       return bad_operand("scaled_mm", i, "is not one float32");
+  for (const std::size_t i : {std::size_t{3}, std::size_t{4}})
+    if (!args[i].aligned(16)) return bad_operand("scaled_mm", i, "is not on a boundary of 16 bytes");
   // Hopper multiplies float8 in one layout alone: both operands lie along k, and 16 bytes are the least step.
   if (!p.a.transposed || p.b.transposed) return bad_operand("scaled_mm", 1, "does not lie along k, or operand 2 not");
   for (const Matrix* matrix : {&p.a, &p.b, &p.d})

@@ -79,8 +79,9 @@ void shard_amaxes(const Kernel& kernel, std::span<const Address> addresses) {
   const HostView out(kernel.operands.at(0), addresses[0]);
   for (std::size_t p = 1; p < kernel.operands.size(); ++p) {
     const HostView x(kernel.operands[p], addresses[p]);
+    const std::uint64_t numel = x.present() ? x.numel() : 0;  // a shard of nothing has no memory
     double largest = 0;
-    for (std::uint64_t i = 0; i < x.numel() && !std::isnan(largest); ++i) {
+    for (std::uint64_t i = 0; i < numel && !std::isnan(largest); ++i) {
       const double magnitude = std::abs(as_bfloat16(x[i]));
       if (std::isnan(magnitude) || magnitude > largest) largest = magnitude;
     }
@@ -97,11 +98,12 @@ void copy_in(const Kernel& kernel, std::span<const Address> addresses) {
   for (std::size_t p = 0; p < shards; ++p) {
     const HostView place = view(p);
     const HostView shard = view(shards + 1 + p);
+    const std::uint64_t of_shard = shard.present() ? shard.numel() : 0;
     const bool narrow = is_float8(place.dtype());
     const float scale = narrow ? scale_of(amaxes[cast], place.dtype()) : 1;
     if (narrow) scales.set(cast++, 1.0F / scale);
     for (std::uint64_t i = 0; i < place.numel(); ++i) {
-      const double x = i < shard.numel() ? shard[i] : 0;
+      const double x = i < of_shard ? shard[i] : 0;
       place.set(i, narrow ? saturated(static_cast<float>(as_bfloat16(x)) * scale, place.dtype()) : x);
     }
   }
@@ -111,6 +113,8 @@ void multiply(const Kernel& kernel, std::span<const Address> addresses) {
   const HostView out(kernel.operands.at(0), addresses[0]);
   const HostView a(kernel.operands.at(1), addresses[1]);
   const HostView b(kernel.operands.at(2), addresses[2]);
+  for (std::size_t i = 0; i < kernel.operands.size(); ++i)
+    FORESHARD_CHECK((addresses[i] + kernel.operands[i].offset) % 16 == 0, "scaled_mm's operands lie as cuBLASLt asks");
   const double scale =
       HostView(kernel.operands.at(3), addresses[3])[0] * HostView(kernel.operands.at(4), addresses[4])[0];
   for (std::uint64_t i = 0; i < out.shape()[0]; ++i)

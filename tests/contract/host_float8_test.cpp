@@ -62,20 +62,31 @@ TEST_CASE("float8: shards are cast as the whole weight") {
   const TensorView row = flat(DType::float32, 16);
   const std::array<Address, 3> of_amaxes{address(amaxes), address(wide), address(wide) + 16 * sizeof(float)};
   run_on_host({.op = KernelOp::shard_amaxes, .operands = {flat(DType::float32, 2), row, row}}, of_amaxes);
-  std::vector<float> amax{std::max(amaxes[0], amaxes[1])};
+  std::vector<float> amax{std::max(amaxes[0], amaxes[1]), 1};
   std::vector<std::uint8_t> place(20, 0xff);
+  std::vector<std::uint8_t> empty(3, 0xff);  // of a shard that this rank has nothing of
   std::vector<std::uint16_t> norm_place(4, 0xffff);
-  std::vector<float> scale{0};
-  const std::array<Address, 6> of_cast{
-      address(norm_place), address(place), address(scale), address(norm), address(wide) + 16 * sizeof(float),
-      address(amax)};
-  const TensorView one = flat(DType::float32, 1);
+  std::vector<float> scales(8, -1);  // 16 bytes apart
+  TensorView apart = flat(DType::float32, 2);
+  apart.strides = {4};
+  TensorView absent;
+  absent.absent = true;
+  const std::array<Address, 8> of_cast{address(norm_place),
+                                       address(place),
+                                       address(empty),
+                                       address(scales),
+                                       address(norm),
+                                       address(wide) + 16 * sizeof(float),
+                                       0,
+                                       address(amax)};
   run_on_host({.op = KernelOp::copy_in_float8,
-               .operands = {flat(DType::bfloat16, 4), flat(e4m3, 20), one, flat(DType::float32, 3), row, one}},
+               .operands = {flat(DType::bfloat16, 4), flat(e4m3, 20), flat(e4m3, 3), apart, flat(DType::float32, 3),
+                            row, absent, flat(DType::float32, 2)}},
               of_cast);
   CHECK(std::equal(place.begin(), place.begin() + 16, expected.plain.begin() + 16));
   CHECK(std::all_of(place.begin() + 16, place.end(), [](std::uint8_t bits) { return bits == 0; }));
-  CHECK(scale == expected.scale);
+  CHECK(empty == std::vector<std::uint8_t>(3, 0));
+  CHECK(scales == std::vector<float>{expected.scale[0], -1, -1, -1, 1.0F / 448, -1, -1, -1});
   CHECK(norm_place == std::vector<std::uint16_t>{0x3f80, 0x4000, 0x4040, 0});
   std::vector<std::uint8_t> turned(32);
   std::vector<std::uint8_t> plain = expected.plain;

@@ -199,7 +199,7 @@ void float8_weights(Bench& bench) {
     out.integers.push_back(static_cast<std::int64_t>(n / 4));
     total += n;
   }
-  in.operands.push_back(numbers);
+  in.operands.push_back(numbers);  // apart or not is no matter of time
   for (std::size_t i = 0; i < 2; ++i) in.operands.push_back(view(f32, {kDim / 4}));
   for (const std::uint64_t n : weights) in.operands.push_back(view(f32, {n / 4}));
   in.operands.push_back(numbers);

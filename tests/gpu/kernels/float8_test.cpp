@@ -108,7 +108,9 @@ TEST_CASE("kernels: float8 weights' shards are cast into their places, the refer
           view.offset = offset;
           outputs.push_back({c.add(view), i == 0 ? 1.0 : 0.0});
         }
-        outputs.push_back({c.add(DType::float32, {4}), 0});
+        TensorView scales = contiguous_view(DType::float32, {4});
+        scales.strides = {4};
+        outputs.push_back({c.add(scales), 0});
         for (const std::uint64_t n : shards)
           if (n == 0)
             c.add_absent();
@@ -132,7 +134,9 @@ TEST_CASE("kernels: float8 weights are copied out as bytes", "[gpu]") {
       outputs.push_back({c.add(DType::uint8, {4 * bytes}), 0});
       whole += 4 * bytes;
     }
-    c.add(DType::uint8, {whole});
+    const std::size_t gathered = c.add(DType::uint8, {whole});
+    unsigned next = 0;
+    c.change(gathered, [&next](double) { return static_cast<double>(next++ * 37 % 251); });
     c.check(outputs);
   }
 }
@@ -175,6 +179,13 @@ TEST_CASE("kernels: a float8 operand that does not fit is an error that names it
                               contiguous_view(kE4m3, {16, 16}), one, one},
                  .integers = {0}})
             .find("does not lie along k") != std::string::npos);
+  TensorView among = one;  // one of several numbers, one behind the other
+  among.offset = sizeof(float);
+  CHECK(refusal({.op = KernelOp::scaled_mm,
+                 .operands = {contiguous_view(DType::bfloat16, {16, 16}), contiguous_view(kE4m3, {16, 16}),
+                              by_columns(kE4m3, 16, 16), one, among},
+                 .integers = {0}})
+            .find("operand 4 is not on a boundary of 16 bytes") != std::string::npos);
   KernelWork work;
   work.math = {KernelMath::Kind::gemm, kE5m2, false, 1, 512, 1024, 256};
   require_done(executor().emulate(work, nullptr));
