@@ -49,15 +49,16 @@ std::vector<std::string> plan_end(const Run& run) {
   return run.info.kind == RunKind::planned ? result_texts(run, "ends") : std::vector<std::string>{};
 }
 
-const StepRecord* hung_step(const Run& run) {
-  if (plan_failure(run) != kDeadlocks) return nullptr;
-  const auto found =
-      std::find_if(run.steps.begin(), run.steps.end(), [](const StepRecord& step) { return !step.device_end; });
-  return found == run.steps.end() ? nullptr : &*found;
+std::optional<std::int32_t> hung_step(const Run& run) {
+  if (plan_failure(run) != kDeadlocks) return std::nullopt;
+  for (const StepRecord& step : run.steps)
+    if (!step.device_end) return step.index;
+  if (run.rank_ops.empty()) return std::nullopt;
+  return run.steps.empty() ? 0 : run.steps.back().index + 1;
 }
 
 std::optional<Nanoseconds> hang_end(const Run& run) {
-  if (hung_step(run) == nullptr) return std::nullopt;
+  if (!hung_step(run)) return std::nullopt;
   Nanoseconds last;
   for (const DeviceOpRecord& op : run.device_ops) last = std::max(last, op.end);
   for (const RankOpRecord& row : run.rank_ops) last = std::max(last, row.op.end);

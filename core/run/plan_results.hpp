@@ -27,8 +27,9 @@ namespace foreshard {
 /// says it, one line each: whatever shows the run says them first. Empty of a job that goes on.
 [[nodiscard]] std::vector<std::string> plan_end(const Run& run);
 
-/// Of a plan that hangs the first step that its GPU did not come to the end of; null: of every other run.
-[[nodiscard]] const StepRecord* hung_step(const Run& run);
+/// Of a plan that hangs the first step that is not whole, which a dead rank has not begun; none: of every other run,
+/// and of a store of a foreshard that kept whole steps behind the hang.
+[[nodiscard]] std::optional<std::int32_t> hung_step(const Run& run);
 /// Then, when the last that is known of any rank ends: a collective that ends there waits for ever.
 [[nodiscard]] std::optional<Nanoseconds> hang_end(const Run& run);
 

@@ -399,6 +399,7 @@ void StepRunner::run_process(StepOutcome& outcome) {
     outcome.out_of_memory_peaks = memory_.peaks();
   }
   device_.synchronize();
+  if (request_.steps == 0) outcome.stopped_peaks = memory_.peaks();
 }
 
 /// Its host will never go on: the step that it stands in is kept up to there.

@@ -59,7 +59,7 @@ struct StepOutcome {
   /// The host waits for what never comes (core/device/host_stopped.hpp), and the run ended there: in this step, or in
   /// setup (−1). None: it did not, or only once it had issued all steps.
   std::optional<std::int32_t> stopped_step;
-  MemoryPeaks stopped_peaks;           ///< of that step, until then
+  MemoryPeaks stopped_peaks;           ///< of that step, until then; of a run without steps those of setup
   std::uint64_t ops = 0;               ///< device ops issued
   GraphPool graph_pool;                ///< at the end
   std::uint64_t sections_missing = 0;  ///< FSDP sections without a captured cost

@@ -40,7 +40,7 @@ class PathGround {
     }
     for (const RankOpRecord& row : run.rank_ops)
       if (row.sequence >= 0) collectives_.try_emplace(key_of(row), &row);
-    if (const StepRecord* hung = hung_step(run)) ends_.erase(ends_.lower_bound(hung->index), ends_.end());
+    if (const auto hung = hung_step(run)) ends_.erase(ends_.lower_bound(*hung), ends_.end());
   }
 
   [[nodiscard]] const Run& run() const { return run_; }

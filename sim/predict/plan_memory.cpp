@@ -84,8 +84,10 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
     p.num_alloc_retries = outcome.steps.back().num_alloc_retries;
     p.step_num_alloc_retries = steady_retries(simulation);
   }
-  if (p.out_of_memory) p.peaks = outcome.out_of_memory_peaks;
-  if (outcome.stopped_step) p.peaks = outcome.stopped_peaks;
+  if (p.out_of_memory)
+    p.peaks = outcome.out_of_memory_peaks;
+  else if (outcome.stopped_step || outcome.steps.empty())
+    p.peaks = outcome.stopped_peaks;
   p.out_of_memory_step = outcome.out_of_memory_step;
   add_steps(adapted, outcome, p);
   const bool waits = records_streams(adapted, request.settings);

@@ -96,8 +96,7 @@ Result<ExportSelection> select_export(const Run& run, std::optional<std::int32_t
 
 std::optional<std::int32_t> last_lanes_step(const Run& run) {
   const Recording lanes = run.info.kind == RunKind::imported ? Recording::trace : Recording::run;
-  if (const StepRecord* hung = hung_step(run); hung != nullptr && hung->index > 0)
-    return hung->index - 1;  // the last whole
+  if (const auto hung = hung_step(run); hung && *hung > 0) return *hung - 1;  // the last whole
   const auto step = step_of(run, lanes, std::nullopt);
   return step ? std::optional(step->index) : std::nullopt;
 }

@@ -33,10 +33,9 @@ void add_incomplete_step(const Run& run, Recording recording, std::vector<ShownS
 
 std::vector<ShownStep> steps_of(const Run& run, Recording recording) {
   std::vector<ShownStep> steps;
-  const StepRecord* hung = hung_step(run);
+  const auto hung = hung_step(run);
   for (const StepRecord& step : run.steps)
-    if (step.recording == recording)
-      steps.push_back({step.index, step.start, step.end, hung == nullptr || step.index < hung->index});
+    if (step.recording == recording) steps.push_back({step.index, step.start, step.end, !hung || step.index < *hung});
   add_incomplete_step(run, recording, steps);
   return steps;
 }
@@ -104,8 +103,7 @@ std::string title(const Run& run, const Window& window, const WindowRequest& req
   if (window.memory && window.lanes && first != index(*window.lanes))
     out = fmt::format("memory of step {}, lanes of step {}", first, index(*window.lanes));
   const auto shown = [&](const ShownStep& step) { return step.index == first && !step.complete; };
-  if (std::any_of(side.steps.begin(), side.steps.end(), shown))
-    out += hung_step(run) != nullptr ? " (hangs)" : " (out of memory)";
+  if (std::any_of(side.steps.begin(), side.steps.end(), shown)) out += hung_step(run) ? " (hangs)" : " (out of memory)";
   return out;
 }
 
@@ -198,6 +196,8 @@ Result<Window> choose_window(const Run& run, const WindowRequest& request) {
   Nanoseconds length{1};
   if (window.memory) length = std::max(length, window.memory->place(window.memory->last));
   if (window.lanes) length = std::max(length, device_end(run, *window.lanes) - window.lanes->origin);
+  if (const auto hangs = hang_end(run); hangs && window.lanes && !request.step)
+    length = std::max(length, *hangs - window.lanes->origin);
   window.from = request.from.value_or(Nanoseconds{0});
   window.to = request.to.value_or(length);
   if (window.to <= window.from || window.from >= length || window.to <= Nanoseconds{})
