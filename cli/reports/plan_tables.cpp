@@ -92,20 +92,19 @@ std::optional<PlanMemory> plan_memory_table(const sim::Prediction& p) {
   request.largest = 0;
   if (!p.out_of_memory && !p.steps.empty()) request.step = static_cast<std::int32_t>(sim::largest_step(p.steps));
   if (p.out_of_memory && p.out_of_memory_step < 0) request.whole_run = true;
-  const auto explanation = explain(p.run, request);
-  if (!explanation) return std::nullopt;
-  const Moment& peak = explanation->reserved_peak;
+  const auto peak = explain_reserved_peak(p.run, request);
+  if (!peak) return std::nullopt;
   PlanMemory out;
-  out.step = peak.step;
-  out.phase = peak.phase;
+  out.step = peak->step;
+  out.phase = peak->phase;
   Bytes live = 0;
   Bytes pending = 0;
-  for (const auto& part : peak.categories) {
+  for (const auto& part : peak->categories) {
     if (part.live > 0) out.rows.push_back({std::string(name(part.key)), part.live});
     live += part.live;
     pending += part.pending;
   }
-  out.reserved = peak.at.parts.reserved();
+  out.reserved = peak->at.parts.reserved();
   if (pending > 0) out.rows.push_back({"pending_free", pending});
   if (out.reserved < live + pending) return std::nullopt;
   const Bytes idle = out.reserved - live - pending;

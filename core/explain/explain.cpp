@@ -117,7 +117,7 @@ std::vector<PeriodParts> phase_periods(const Run& run, const Series& series, std
 }
 
 /// Picks the step and its events. Fails where the run has no such step.
-Result<Range> look_at(const ExplainRequest& request, const Series& series, Explanation& out) {
+Result<Range> range_asked(const ExplainRequest& request, const Series& series, Explanation& out) {
   if (request.whole_run || (out.steps.empty() && !request.step)) {
     out.start = series.points.front().time;
     return Range{0, series.points.size()};
@@ -137,12 +137,36 @@ Result<Range> look_at(const ExplainRequest& request, const Series& series, Expla
   return fail(ErrorKind::usage, fmt::format("the run's memory record has no step {}", wanted), {}, has);
 }
 
+/// The run's memory over its events, and those of them that are looked at.
+struct Look {
+  MemoryWalk walk;  ///< before the first event
+  Series series;
+  Range range;
+};
+
+/// Fills `out`'s steps, and which one is looked at.
+Result<Look> look_at(const Run& run, const ExplainRequest& request, Explanation& out) {
+  if (run.allocator.empty())
+    return fail(ErrorKind::usage, "the run holds no record of its memory", {},
+                "import a memory snapshot (torch.cuda.memory._dump_snapshot()), or make a plan with -o");
+  auto walk = MemoryWalk::begin(run);
+  FORESHARD_TRY(walk);
+  Series series = whole_series(run, *walk);
+  out.steps = step_periods(run, series);
+  const auto range = range_asked(request, series, out);
+  FORESHARD_TRY(range);
+  if (range->end == 0)
+    return fail(ErrorKind::usage, "the memory record begins after the step that is asked for", {},
+                "ask for a later one");
+  return Look{std::move(*walk), std::move(series), *range};
+}
+
 /// The last event that is not later than the time asked for. Fails where that is no time of what is looked at: of the
 /// step, or of the whole record.
 Result<std::size_t> asked_event(Nanoseconds at, const Series& series, Range range, const Explanation& out) {
   const auto step = std::find_if(out.steps.begin(), out.steps.end(),
                                  [&](const PeriodParts& period) { return out.step && period.step == *out.step; });
-  // What comes behind the last step's end is its own, as in look_at().
+  // What comes behind the last step's end is its own, as in range_asked().
   const Nanoseconds last = series.points[range.end - 1].time;
   const Nanoseconds end = step == out.steps.end() || step->end < last ? last : step->end;
   if (at.count > 0 && at > end - out.start)
@@ -200,36 +224,35 @@ Result<void> add_moments(const Moments& moments, const MemoryWalk& walk, const E
 
 Result<Explanation> explain(const Run& run, const ExplainRequest& request) {
   using namespace explain_detail;
-  if (run.allocator.empty())
-    return fail(ErrorKind::usage, "the run holds no record of its memory", {},
-                "import a memory snapshot (torch.cuda.memory._dump_snapshot()), or make a plan with -o");
-  auto walk = MemoryWalk::begin(run);
-  FORESHARD_TRY(walk);
-  const Series series = whole_series(run, *walk);
   Explanation out;
+  const auto look = look_at(run, request, out);
+  FORESHARD_TRY(look);
+  const auto& [walk, series, range] = *look;
   out.odd_events = series.odd_events;
-  out.steps = step_periods(run, series);
   const std::size_t before = out.steps.empty() ? series.points.size() : event_at(series, out.steps.front().start);
   out.before_steps = period(series, {0, before}).peaks;
-  const auto range = look_at(request, series, out);
-  FORESHARD_TRY(range);
-  if (range->end == 0)
-    return fail(ErrorKind::usage, "the memory record begins after the step that is asked for", {},
-                "ask for a later one");
-  out.first_event = range->begin;
-  out.end_event = range->end;
-  const PeriodParts whole = period(series, *range);
+  out.first_event = range.begin;
+  out.end_event = range.end;
+  const PeriodParts whole = period(series, range);
   out.peaks = whole.peaks;
   out.pending_free_peak = whole.pending_free_peak;
   out.phases = phase_periods(run, series, out.step);
-  out.series.assign(series.points.begin() + static_cast<std::ptrdiff_t>(range->first()),
-                    series.points.begin() + static_cast<std::ptrdiff_t>(range->end));
+  out.series.assign(series.points.begin() + static_cast<std::ptrdiff_t>(range.first()),
+                    series.points.begin() + static_cast<std::ptrdiff_t>(range.end));
   for (const GapPoint& point : out.series) out.gap_peak = std::max(out.gap_peak, point.parts.gap());
   const Moments moments(run, request.largest);
-  FORESHARD_TRY(add_moments(moments, *walk, request, series, *range, out));
+  FORESHARD_TRY(add_moments(moments, walk, request, series, range, out));
   out.causes = find_causes(run, moments, out);
-  out.failures = failed_requests(run, moments, *walk);
+  out.failures = failed_requests(run, moments, walk);
   return out;
+}
+
+Result<Moment> explain_reserved_peak(const Run& run, const ExplainRequest& request) {
+  using namespace explain_detail;
+  Explanation steps;
+  const auto look = look_at(run, request, steps);
+  FORESHARD_TRY(look);
+  return describe(Moments(run, request.largest), look->walk, {reserved_peak(look->series, look->range)}).front();
 }
 
 Result<std::vector<MemoryParts>> gap_series(const Run& run) {

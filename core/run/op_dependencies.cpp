@@ -12,7 +12,7 @@ constexpr std::size_t kNoOp = OpDependencies::kNoOp;
 
 class Resolver {
  public:
-  explicit Resolver(const Run& run) : run_(run) {}
+  explicit Resolver(const Run& run) : run_(run), place_(run.device_ops.size()) {}
 
   /// Both lists in the host's order. At one moment a launch comes before a record of its own stream and after a wait,
   /// but events stay in their own order.
@@ -27,16 +27,12 @@ class Resolver {
     });
     std::stable_sort(events.begin(), events.end(),
                      [this](std::size_t a, std::size_t b) { return run_.events[a].time < run_.events[b].time; });
-    std::map<std::pair<Nanoseconds, StreamId>, std::size_t> last_at;  // of `ops`, by issue and stream
-    for (std::size_t i = 0; i < ops.size(); ++i)
-      last_at[{run_.device_ops[ops[i]].issue, run_.device_ops[ops[i]].stream}] = i;
     std::size_t op = 0;
     for (const std::size_t index : events) {
       const EventRecord& event = run_.events[index];
       while (op < ops.size() && run_.device_ops[ops[op]].issue < event.time) launch(ops[op++]);
       if (event.kind == EventRecord::Kind::record)
-        if (const auto own = last_at.find({event.time, event.stream}); own != last_at.end())
-          while (op <= own->second) launch(ops[op++]);
+        for (std::size_t end = last_at(ops, op, event); op < end;) launch(ops[op++]);
       note(event);
     }
     for (; op < ops.size(); ++op) launch(ops[op]);
@@ -45,6 +41,16 @@ class Resolver {
   }
 
  private:
+  /// Behind the last of `ops`, from `begin` on, that the host launched on the event's stream at its very moment;
+  /// `begin`: none.
+  [[nodiscard]] std::size_t last_at(const std::vector<std::size_t>& ops, std::size_t begin,
+                                    const EventRecord& event) const {
+    std::size_t end = begin;
+    for (std::size_t i = begin; i < ops.size() && run_.device_ops[ops[i]].issue == event.time; ++i)
+      if (run_.device_ops[ops[i]].stream == event.stream) end = i + 1;
+    return end;
+  }
+
   struct Stream {
     std::size_t last = kNoOp;
     std::size_t ops = 0;
@@ -97,7 +103,7 @@ class Resolver {
     std::size_t before = kNoOp;
     std::size_t number = 0;
   };
-  std::map<std::size_t, Place> place_;
+  std::vector<Place> place_;  // by op
   std::vector<OpDependencies> out_;
 };
 

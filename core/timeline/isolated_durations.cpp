@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <unordered_map>
 
 #include "core/base/median.hpp"
@@ -15,17 +14,26 @@ namespace {
 constexpr double kUniform = 1.3;
 constexpr double kShort = 2000;
 
+struct Hash {
+  template <std::size_t N>
+  std::size_t operator()(const std::array<std::uint32_t, N>& of) const {
+    std::uint64_t hash = 0;
+    for (const std::uint32_t number : of) hash = (hash + number) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 32;
+  }
+};
+
 /// An op's name and shape as one number each, from 1.
 std::vector<std::uint32_t> shapes(const Run& run, const std::vector<ComputeOp>& ops) {
   using Shape = std::array<std::uint32_t, 7>;
-  std::map<Shape, std::uint32_t> numbers;
+  std::unordered_map<Shape, std::uint32_t, Hash> numbers;  // lookup only
   std::vector<std::uint32_t> out;
   out.reserve(ops.size());
   for (const ComputeOp& op : ops) {
     const DeviceOpRecord& record = run.device_ops[op.index];
     const Shape shape{record.label.value, record.grid[0],  record.grid[1], record.grid[2],
                       record.block[0],    record.block[1], record.block[2]};
-    out.push_back(numbers.emplace(shape, static_cast<std::uint32_t>(numbers.size() + 1)).first->second);
+    out.push_back(numbers.try_emplace(shape, static_cast<std::uint32_t>(numbers.size() + 1)).first->second);
   }
   return out;
 }
@@ -43,19 +51,12 @@ using Numbers = std::vector<std::uint32_t>;
 /// The same number for equal triples (numbers[i - step], numbers[i], numbers[i + step]), from 1; 0 stands beyond the
 /// ends. Of windows of 2 × near + 1 shapes it makes windows of 2 × (near + step) + 1 for step ≤ near + 1.
 Numbers widened(const Numbers& numbers, std::size_t step) {
-  struct Hash {
-    std::size_t operator()(const std::array<std::uint32_t, 3>& of) const {
-      std::uint64_t hash = 0;
-      for (const std::uint32_t number : of) hash = (hash + number) * 0x9e3779b97f4a7c15u;
-      return hash ^ hash >> 32;
-    }
-  };
   std::unordered_map<std::array<std::uint32_t, 3>, std::uint32_t, Hash> known;  // lookup only
   Numbers out(numbers.size());
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::array<std::uint32_t, 3> window{i < step ? 0 : numbers[i - step], numbers[i],
                                               i + step < numbers.size() ? numbers[i + step] : 0};
-    out[i] = known.emplace(window, static_cast<std::uint32_t>(known.size() + 1)).first->second;
+    out[i] = known.try_emplace(window, static_cast<std::uint32_t>(known.size() + 1)).first->second;
   }
   return out;
 }

@@ -23,7 +23,7 @@ Result<Simulation> steady(const Workload& workload, const Settings& settings, co
 }  // namespace
 
 Result<HostBound> host_bound(const Workload& workload, const Settings& settings, const MachineProfile& machine,
-                             double host_scale, double host_range) {
+                             double host_scale, double host_range, bool wants_binds_from) {
   HostBound result;
   DeviceLog log;
   SimOptions options{.host_scale = host_scale};
@@ -63,7 +63,7 @@ Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
   result.host_bound =
       result.step_ms > spec.step_excess * result.gpu_step_ms || result.host_ms > spec.host_share * result.gpu_step_ms;
   const double excess = spec.step_excess * result.step_ms;
-  if (result.host_bound || result.slower_ms <= excess) return result;
+  if (!wants_binds_from || result.host_bound || result.slower_ms <= excess) return result;
   double below = 0, above = host_range;  // logarithms of how much slower the host is
   while (above - below > kMargin) {
     const double middle = (below + above) / 2;

@@ -16,8 +16,9 @@ struct HostBound {
   double gpu_step_ms = 0;  ///< with a host that costs nothing
   double host_ms = 0;      ///< host work of one step, waits for the device left out
   bool host_bound = false;
-  /// Where it is not, and a host that is slower by the range makes the step longer by /prediction/step_excess: so many
-  /// times as long its work takes where it begins to, waits for the device included, to 1 %; else 0.
+  /// Where that was asked for, it is not, and a host that is slower by the range makes the step longer by
+  /// /prediction/step_excess: so many times as long its work takes where it begins to, waits for the device included,
+  /// to 1 %.
   std::optional<double> binds_from;
   /// Of experts over ranks: with a host that does not wait for split sizes.
   std::optional<double> no_waits_ms;
@@ -25,8 +26,10 @@ struct HostBound {
 
 /// Host-bound: the step exceeds one with a free host by the profile's /prediction/step_excess, or host work exceeds
 /// host_share of it (time model 1.3 step 3, section 7). `workload` must be adapted to `settings`.
-/// `host_range`: the logarithm of how much faster and slower the host may be; 0: not asked.
+/// `host_range`: the logarithm of how much faster and slower the host may be; 0: not asked. `wants_binds_from`: find
+/// HostBound::binds_from.
 [[nodiscard]] Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
-                                           const MachineProfile& machine, double host_scale, double host_range = 0);
+                                           const MachineProfile& machine, double host_scale, double host_range = 0,
+                                           bool wants_binds_from = false);
 
 }  // namespace foreshard::sim

@@ -416,7 +416,8 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   if (timed && request.step_alone) FORESHARD_TRY(add_step_alone(workload, w, machine, request, simulation, p));
   if (timed && !request.step_alone) {
     const HostRange host = host_range(machine.prediction, workload, p);
-    auto bound = host_bound(w, request.settings, machine, p.host_scale.factor, host.range);
+    auto bound =
+        host_bound(w, request.settings, machine, p.host_scale.factor, host.range, host.basis == Basis::modelled_host);
     FORESHARD_TRY(bound);
     if (ranks->job) bound_of_ranks(machine.prediction, *ranks, simulation, *bound);
     add_times(machine.prediction, workload, request.settings, simulation, *bound, p);

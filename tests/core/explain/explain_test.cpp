@@ -64,6 +64,13 @@ TEST_CASE("a moment says who holds what", "[explain]") {
   CHECK(e->peaks.reserved == 60 * M);
   const Moment& moment = e->reserved_peak;
   CHECK(moment.at.event == 4);
+  const auto alone = explain_reserved_peak(two_streams().run, {.largest = 2});
+  REQUIRE(alone);
+  CHECK(alone->at.event == 4);
+  CHECK(alone->at.parts == moment.at.parts);
+  CHECK(alone->categories.size() == 3);
+  CHECK(alone->largest.size() == moment.largest.size());
+  CHECK_FALSE(explain_reserved_peak(Run(), {}));
   REQUIRE(moment.categories.size() == 3);
   CHECK(moment.categories[0].key == MemoryCategory::gather_buffers);
   CHECK(moment.categories[0].live == 40 * M);
