@@ -9,6 +9,7 @@
 #include "core/adapt/adapt.hpp"
 #include "core/allocator/config.hpp"
 #include "core/base/units.hpp"
+#include "core/run/stretch.hpp"
 #include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/step/graph_schedule.hpp"
@@ -35,7 +36,7 @@ SimulationRequest simulation_of(const Workload& workload, const PredictRequest& 
   SimulationRequest out;
   out.steps.steps = request.steps + steps_before_replay(request.settings);
   out.steps.synchronized = 1;
-  out.steps.record = !request.memory_only && !request.step_alone;
+  out.steps.record = !request.memory_only && (!request.step_alone || request.keep_run);
   out.steps.ops_alone = request.ops_alone;
   out.follow_recording = request.follow_recording;
   out.options.host_scale = host_scale.factor;
@@ -153,8 +154,8 @@ Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest&
       if (*met) return std::move(**met);
     }
     SimulationRequest once = simulation_request;
-    once.steps.until_repeated =
-        request.step_alone && !ages_blocks(request.settings) && !records_streams(adapted, request.settings);
+    once.steps.until_repeated = request.step_alone && !request.keep_run && !ages_blocks(request.settings) &&
+                                !records_streams(adapted, request.settings);
     auto alone = simulate(adapted, request.settings, machine, once, p.run);
     FORESHARD_TRY(alone);
     return RankSimulation{std::move(*alone), {}, false, {}, {}, {}, {}, {}};
@@ -311,7 +312,9 @@ Result<void> add_step_alone(const Workload& workload, const Workload& adapted, c
     FORESHARD_TRY(bound);
     p.host_bound = bound->host_bound;
   }
-  add_step(machine.prediction, simulation, p.host_bound ? 1 : p.host_scale.anchor, p);
+  const double anchor = p.host_bound ? 1 : p.host_scale.anchor;
+  if (request.keep_run) stretch(p.run, anchor);
+  add_step(machine.prediction, simulation, anchor, p);
   return {};
 }
 

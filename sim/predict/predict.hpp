@@ -71,6 +71,8 @@ struct PredictRequest {
   /// as without this; of all else only what costs no further simulation. The host's part is looked into where step or
   /// validity follow it (follows_host_bound()). Nothing without `differences` alone.
   bool step_alone = false;
+  /// With that: Prediction::run whole, as without.
+  bool keep_run = false;
   /// Of a recording at its own settings: what it told of this one process (older segments, when blocks came back) is
   /// followed. Without it the plan is made as that of any other settings, to be compared with one.
   bool follow_recording = true;

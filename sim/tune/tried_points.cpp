@@ -72,8 +72,13 @@ void TriedPoints::simulate(const std::vector<const Neighbour*>& batch, const std
   if (request_.on_progress) request_.on_progress({points_.size(), best_ ? points_[*best_].point.step_ms : 0});
 }
 
-TunedPoint TriedPoints::whole(std::size_t point) const {
-  return whole(points_[point].point.settings, points_[point].phrase);
+std::vector<TunedPoint> TriedPoints::whole(const std::vector<std::size_t>& points) const {
+  std::vector<TunedPoint> out(points.size());
+  for_each(points.size(), request_.threads, [&](std::size_t i) {
+    const TunedPoint& point = points_[points[i]];
+    out[i] = whole(point.point.settings, point.phrase);
+  });
+  return out;
 }
 
 TunedPoint TriedPoints::whole(const Settings& settings, const std::string& phrase) const {

@@ -36,7 +36,7 @@ class TriedPoints {
   /// The same, given away: nothing else may be asked behind it.
   [[nodiscard]] std::vector<TunedPoint> take() { return std::move(points_); }
   /// With all that a plan says of it: run() leaves out what ranks nothing (PredictRequest::step_alone).
-  [[nodiscard]] TunedPoint whole(std::size_t point) const;
+  [[nodiscard]] std::vector<TunedPoint> whole(const std::vector<std::size_t>& points) const;
   /// The same of settings that are no point.
   [[nodiscard]] TunedPoint whole(const Settings& settings, const std::string& phrase) const;
   /// The best that fits; none does: none.

@@ -167,7 +167,9 @@ class Tuner {
   }
 
   Result<Waits> waits_at(const Settings& settings, const Workload& workload) const {
-    const auto p = predict(workload, machine_, {settings, request_.memory_limit, 4, shared_.host_scale});
+    PredictRequest request{settings, request_.memory_limit, 4, shared_.host_scale};
+    request.step_alone = request.keep_run = true;
+    const auto p = predict(workload, machine_, request);
     FORESHARD_TRY(p);
     return waits_of(p->run);
   }
@@ -222,45 +224,86 @@ class Tuner {
   }
 
   /// Where nothing else is against it than its retries.
-  void find_retrying() {
-    if (!best_ || tried_.retries(*best_)) return;
+  [[nodiscard]] std::optional<std::size_t> fastest_retrying() const {
+    if (tried_.retries(*best_)) return std::nullopt;
     std::optional<std::size_t> fastest;
     for (std::size_t i = 0; i < tried_.points().size(); ++i)
       if (tried_.fits(i) && tried_.retries(i) && !tried_.is_less_sure(i) &&
           (!fastest || point(i).step_ms < point(*fastest).step_ms))
         fastest = i;
-    if (fastest && point(*best_).step_ms > point(*fastest).step_ms * (1 + kDear))
-      out_.fastest_retrying = tried_.whole(*fastest);
+    return fastest && point(*best_).step_ms > point(*fastest).step_ms * (1 + kDear) ? fastest : std::nullopt;
   }
 
   void count() {
     std::vector<SweepPoint> refused;
     for (std::size_t i = 0; i < tried_.points().size(); ++i) {
-      const TunedPoint& one = tried_.points()[i];
-      const SweepPoint& p = one.point;
+      const SweepPoint& p = point(i);
       if (p.state == SweepPoint::State::refused) refused.push_back(p);
       if (p.state == SweepPoint::State::out_of_memory) ++out_.out_of_memory;
       if (p.state != SweepPoint::State::ran || !p.has_time) continue;
       if (p.floor.ms() > 0) out_.bound_ms = out_.bound_ms > 0 ? std::min(out_.bound_ms, p.floor.ms()) : p.floor.ms();
-      if (!best_ || tried_.retries(i) || !tried_.is_doubted(i) || tried_.is_doubted(*best_)) continue;
-      ++out_.doubted;
-      const SweepPoint& fastest = out_.fastest_doubted ? out_.fastest_doubted->point : tried_.points()[*best_].point;
-      if (tried_.fits(i) && p.step_ms < fastest.step_ms) out_.fastest_doubted = one;
+      if (is_doubted_beside_best(i)) ++out_.doubted;
     }
     out_.refused = refusals(refused);
   }
 
-  void add_next() {
+  /// Ran, and more is against its numbers than against the best's.
+  [[nodiscard]] bool is_doubted_beside_best(std::size_t i) const {
+    const SweepPoint& p = point(i);
+    return best_ && p.state == SweepPoint::State::ran && p.has_time && !tried_.retries(i) && tried_.is_doubted(i) &&
+           !tried_.is_doubted(*best_);
+  }
+
+  /// Of those, where it is faster than the best.
+  [[nodiscard]] std::optional<std::size_t> fastest_doubted() const {
+    std::optional<std::size_t> fastest;
+    for (std::size_t i = 0; i < tried_.points().size(); ++i)
+      if (is_doubted_beside_best(i) && tried_.fits(i) && point(i).step_ms < point(fastest.value_or(*best_)).step_ms)
+        fastest = i;
+    return fastest;
+  }
+
+  /// TuneResult::next.
+  [[nodiscard]] std::vector<std::size_t> next_best() const {
     std::vector<std::size_t> slower;
     for (std::size_t i = 0; i < tried_.points().size(); ++i)
       if (tried_.is_comparable(i, *best_)) slower.push_back(i);
     std::sort(slower.begin(), slower.end(), [this](std::size_t a, std::size_t b) { return tried_.is_better(a, b); });
-    auto smallest = static_cast<double>(out_.best->point.peaks.reserved);
+    auto smallest = static_cast<double>(point(*best_).peaks.reserved);
+    std::vector<std::size_t> next;
     for (const std::size_t i : slower) {
-      const auto reserved = static_cast<double>(tried_.points()[i].point.peaks.reserved);
-      if (out_.next.size() == kNext || reserved > smallest * (1 - kSmaller)) continue;
-      out_.next.push_back(tried_.whole(i));
+      const auto reserved = static_cast<double>(point(i).peaks.reserved);
+      if (next.size() == kNext || reserved > smallest * (1 - kSmaller)) continue;
+      next.push_back(i);
       smallest = reserved;
+    }
+    return next;
+  }
+
+  /// The points that the result names, each planned whole once.
+  void plan_named() {
+    const auto retrying = best_ ? fastest_retrying() : std::nullopt;
+    const auto doubted = best_ ? fastest_doubted() : std::nullopt;
+    const std::vector<std::size_t> next = best_ ? next_best() : std::vector<std::size_t>();
+    std::vector<std::size_t> named = next;
+    for (const auto& one : {std::optional<std::size_t>(0), best_, uniform_, greedy_, retrying, doubted})
+      if (one) named.push_back(*one);
+    std::sort(named.begin(), named.end());
+    named.erase(std::unique(named.begin(), named.end()), named.end());
+    const std::vector<TunedPoint> plans = tried_.whole(named);
+    const auto set = [&](std::optional<std::size_t> at, std::optional<TunedPoint>& out) {
+      if (at) out = plans[static_cast<std::size_t>(std::lower_bound(named.begin(), named.end(), *at) - named.begin())];
+    };
+    out_.start = plans.front();
+    set(best_, out_.best);
+    set(uniform_, out_.uniform);
+    set(greedy_, out_.greedy);
+    set(retrying, out_.fastest_retrying);
+    set(doubted, out_.fastest_doubted);
+    for (const std::size_t i : next) {
+      std::optional<TunedPoint> one;
+      set(i, one);
+      out_.next.push_back(std::move(*one));
     }
   }
 
@@ -287,7 +330,7 @@ class Tuner {
 
   /// One family at a time as the start has it: simplify() tried them.
   void add_changes() {
-    const Settings best = out_.best->point.settings;
+    const Settings best = point(*best_).settings;
     std::vector<Neighbour> list;
     for (const MoveFamily family : kEnumValues<MoveFamily>) {
       Settings without = with_family_of(request_.start, family, best);
@@ -301,34 +344,25 @@ class Tuner {
       }
       ChangeWorth worth{setting_text(list[i].settings, best), {}, 0};
       const SweepPoint& other = point(*points[i]);
-      worth.reserved = static_cast<std::int64_t>(other.peaks.reserved - out_.best->point.peaks.reserved);
+      worth.reserved = static_cast<std::int64_t>(other.peaks.reserved - point(*best_).peaks.reserved);
       if (tried_.fits(*points[i]) && (!tried_.is_doubted(*points[i]) || tried_.is_doubted(*best_)))
-        worth.ms = other.step_ms - out_.best->point.step_ms;
+        worth.ms = other.step_ms - point(*best_).step_ms;
       out_.changes.push_back(std::move(worth));
     }
   }
 
   Result<TuneResult> finish() {
-    if (best_) {
-      out_.best = tried_.whole(*best_);
-      add_changes();
-    }
-    out_.start = tried_.whole(0);
-    if (uniform_) out_.uniform = tried_.whole(*uniform_);
-    if (greedy_) out_.greedy = tried_.whole(*greedy_);
+    if (best_) add_changes();
     out_.most_reserved = tried_.most_reserved();
-    find_retrying();
     out_.tried = tried_.points().size();
     out_.pruned = tried_.pruned();
     out_.end = tried_.limit().value_or(TuneEnd::nothing_helps);
     count();
+    plan_named();
     if (!best_) {
       out_.points = tried_.take();
       return std::move(out_);
     }
-    if (out_.fastest_doubted)
-      out_.fastest_doubted = tried_.whole(out_.fastest_doubted->point.settings, out_.fastest_doubted->phrase);
-    add_next();
     add_front();
     const auto workload = source_.at(out_.best->point.settings);
     FORESHARD_TRY(workload);

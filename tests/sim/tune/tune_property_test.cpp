@@ -11,6 +11,26 @@ using namespace foreshard;
 using namespace foreshard::sim;
 using foreshard::sim::test::machine;
 
+namespace {
+
+/// Whether a step alone that keeps its run has the whole plan's.
+bool keeps_run(WorkloadSource& source, const Settings& settings, std::optional<Bytes> limit) {
+  PredictRequest request{settings, limit};
+  const auto workload = source.at(settings).value();
+  const auto whole = predict(*workload, machine(), request);
+  request.step_alone = request.keep_run = true;
+  const auto alone = predict(*workload, machine(), request);
+  const auto same = [](const DeviceOpRecord& a, const DeviceOpRecord& b) {
+    return a.start == b.start && a.end == b.end && a.issue == b.issue;
+  };
+  const std::vector<DeviceOpRecord>& ops = alone->run.device_ops;
+  return alone->step_ms == whole->step_ms && ops.size() == whole->run.device_ops.size() &&
+         std::equal(ops.begin(), ops.end(), whole->run.device_ops.begin(), same) &&
+         alone->run.allocator.size() == whole->run.allocator.size();
+}
+
+}  // namespace
+
 TEST_CASE("the best of a search is never worse than sweep's best, within any memory") {
   const bool holds = rc::check("tune <= sweep", [] {
     const Settings start = foreshard::test::random_settings();
@@ -56,6 +76,7 @@ TEST_CASE("a point's step alone is the whole point's, whatever the settings and 
     RC_ASSERT(alone.step_num_alloc_retries == whole.step_num_alloc_retries);
     RC_ASSERT(alone.not_valid == whole.not_valid);
     RC_ASSERT(alone.floor.ms() == whole.floor.ms());
+    if (alone.state == SweepPoint::State::ran) RC_ASSERT(keeps_run(source, wanted, request.memory_limit));
   });
   CHECK(holds);
 }
