@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace foreshard::straggler_detail {
@@ -87,6 +88,13 @@ class FirstCauses {
     return out;
   }
 
+  /// parts_of() a wait that is no span of its rank's: many come to the same ones, each by another way.
+  const Parts& parts_behind(std::size_t rank, const Span& wait) {
+    const auto [at, is_new] = behind_.try_emplace({rank, *wait.behind, wait.begin, wait.time});
+    if (is_new) at->second = parts_of(rank, wait);
+    return at->second;
+  }
+
   /// How long a rank waited for whom since an instant, `but` one, until its `op` began: in the collectives that held it
   /// up one after the other, as a reduce-scatter an all-reduce, and before the first of them on its compute stream.
   Parts waited_before(std::size_t rank, const RankOpRecord& op, Nanoseconds since, std::uint32_t but) {
@@ -100,7 +108,7 @@ class FirstCauses {
                 last->first};
       wait.time = std::min(last->second.start, by->op.end) - wait.begin;
       if (wait.time.count <= 0) continue;
-      for (const auto& [whom, ns] : parts_of(rank, wait))
+      for (const auto& [whom, ns] : parts_behind(rank, wait))
         if (whom != but) out[whom] += ns;
     }
     for (const auto& [whom, ns] : waited_of(rank, since, held_up->op.start, but)) out[whom] += ns;
@@ -167,6 +175,8 @@ class FirstCauses {
   std::map<std::uint32_t, std::size_t> place_of_;         // by rank
   std::map<std::size_t, std::map<std::size_t, Parts>> known_;  // by place of the rank, by span
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Nanoseconds>> shared_;
+  /// Of parts_behind(), by the rank's place, the collective, begin and time.
+  std::map<std::tuple<std::size_t, CollectiveKey, Nanoseconds, Nanoseconds>, Parts> behind_;
 };
 
 }  // namespace
