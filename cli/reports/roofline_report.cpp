@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/base/add_up.hpp"
+
 namespace foreshard::cli {
 namespace {
 
@@ -77,10 +79,13 @@ void print_roofline(std::ostream& out, const sim::Roofline& roofline, const Time
     if (row.beside_compute) add(row);
   table.row({"step", "", "", ms(roofline.least), ms(step.length())});
   table.print(out);
-  out << fmt::format("  held by {}: {} ms above it, {:.0f} % of the step\n",
-                     roofline.longest ? what(roofline.rows[*roofline.longest]) : "its kernels",
-                     ms(step.length() - roofline.least),
-                     step.length().count > 0 ? 100 * (step.length() - roofline.least).ms() / step.length().ms() : 0);
+  const std::string_view by = roofline.longest ? what(roofline.rows[*roofline.longest]) : "its kernels";
+  const double above = printed_difference(step.length().ms(), roofline.least.ms(), 2);
+  if (above < 0)
+    out << fmt::format("  held by {}, which reached more than the rates of {}\n", by, roofline.machine);
+  else
+    out << fmt::format("  held by {}: {:.2f} ms above it, {:.0f} % of the step\n", by, above,
+                       step.length().count > 0 ? 100 * above / step.length().ms() : 0);
 }
 
 }  // namespace foreshard::cli

@@ -172,7 +172,8 @@ void CudaDevice::end_graph_launch() {
   forget_order();
 }
 
-void CudaDevice::place_resident(std::span<OpTiming> timings) {
+std::uint64_t CudaDevice::place_resident(std::span<OpTiming> timings) {
+  std::uint64_t left = 0;
   // From the GPU's clock to CUPTI's: by the last launch that did its own item.
   std::optional<std::int64_t> offset;
   for (const ResidentOp& resident : resident_) {
@@ -180,20 +181,27 @@ void CudaDevice::place_resident(std::span<OpTiming> timings) {
     const GroupCollectives& group = groups_[resident.communicator.value].run;
     const ItemTime first = group.item_time(resident.first);
     const ItemTime last = group.item_time(resident.end - 1);
-    if (first.number != resident.first + 1 || last.number != resident.end || last.end == 0) continue;
+    if (first.number != resident.first + 1 || last.number != resident.end || last.end == 0) {
+      ++left;
+      continue;
+    }
     if (first.launch == first.number) offset = timing.start.count - static_cast<std::int64_t>(first.begin);
-    if (!offset) continue;
+    if (!offset) {
+      ++left;
+      continue;
+    }
     timing.start = {static_cast<std::int64_t>(first.begin) + *offset};
     timing.end = {static_cast<std::int64_t>(last.end) + *offset};
   }
   resident_.clear();
+  return left;
 }
 
 void CudaDevice::synchronize() {
   require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   check_health();
   events_.all_complete();
-  clock_.settle([this](std::span<OpTiming> timings) { place_resident(timings); });
+  clock_.settle([this](std::span<OpTiming> timings) { return place_resident(timings); });
 }
 
 }  // namespace foreshard::gpu

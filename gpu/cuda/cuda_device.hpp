@@ -111,8 +111,9 @@ class CudaDevice final : public Device {
   OpId add(StreamId stream, LabelId label, const Put& put, std::optional<CommunicatorId> communicator = {});
   template <class Put>
   OpId add_node(StreamId stream, LabelId label, const Put& put, std::optional<CommunicatorId> communicator);
-  /// Gives ops of the resident kernel the times of their items; of CUPTI's they have those of launches.
-  void place_resident(std::span<OpTiming> timings);
+  /// Gives ops of the resident kernel the times of their items; of CUPTI's they have those of launches. Returns how
+  /// many keep these: the kernel notes the last kItemTimes items alone.
+  std::uint64_t place_resident(std::span<OpTiming> timings);
   /// What comes now is ordered behind every collective so far by other means.
   void forget_order();
   void check_health();

@@ -65,6 +65,11 @@ std::string OpClock::caveat() const {
                     activities_->unnamed()));
   if (activities_ != nullptr && activities_->dropped() != 0)
     all.push_back(fmt::format("CUPTI lost {} records: some ops look shorter than they were", activities_->dropped()));
+  if (unrefined_ != 0)
+    all.push_back(
+        fmt::format("{} reduce-scatters have the times of the resident kernel's launches, not their own: more "
+                    "of them ran between two synchronizations than it notes",
+                    unrefined_));
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
@@ -155,7 +160,7 @@ std::map<OpId, Nanoseconds> OpClock::marked() {
   return times;
 }
 
-void OpClock::settle(const std::function<void(std::span<OpTiming>)>& refine) {
+void OpClock::settle(const Refine& refine) {
   if (timing_ == Timing::activities) settle_activities(refine);
   if (timing_ == Timing::events) settle_events();
 }
@@ -181,7 +186,7 @@ void OpClock::settle_order(std::size_t from, const std::vector<bool>& seen) {
   settled_ = timings_.size();
 }
 
-void OpClock::settle_activities(const std::function<void(std::span<OpTiming>)>& refine) {
+void OpClock::settle_activities(const Refine& refine) {
   if (settled_ == timings_.size()) return;
   const auto activities = require(activities_->collect());
   std::vector<bool> seen(timings_.size(), false);
@@ -195,7 +200,7 @@ void OpClock::settle_activities(const std::function<void(std::span<OpTiming>)>& 
     timing.end = seen[i] ? std::max(timing.end, end) : end;
     seen[i] = true;
   }
-  if (refine) refine(timings_);
+  if (refine) unrefined_ += refine(timings_);
   settle_order(settled_, seen);
 }
 

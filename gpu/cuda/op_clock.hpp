@@ -62,9 +62,11 @@ class OpClock {
   /// When the marked ops ended, by op. Requires a synchronised device.
   [[nodiscard]] std::map<OpId, Nanoseconds> marked();
 
-  /// Brings timings() up to date. Requires a synchronised device. `refine` may correct what CUPTI said of ops that came
-  /// since the last time.
-  void settle(const std::function<void(std::span<OpTiming>)>& refine = {});
+  /// Corrects what CUPTI said of ops that came since the last time; returns how many of a resident kernel's it could
+  /// not correct, which keep the times of their launches.
+  using Refine = std::function<std::uint64_t(std::span<OpTiming>)>;
+  /// Brings timings() up to date. Requires a synchronised device.
+  void settle(const Refine& refine = {});
   [[nodiscard]] std::span<const OpTiming> timings() const { return timings_; }
 
  private:
@@ -85,7 +87,7 @@ class OpClock {
   void before_launch(cudaStream_t handle);
   void after_launch(cudaStream_t handle);
   void mark_end(OpId op, cudaStream_t handle);
-  void settle_activities(const std::function<void(std::span<OpTiming>)>& refine);
+  void settle_activities(const Refine& refine);
   void settle_events();
   /// Ops from `from` on that did nothing, and the order of issue, start and end of all others.
   void settle_order(std::size_t from, const std::vector<bool>& seen);
@@ -103,6 +105,7 @@ class OpClock {
   std::vector<Launch> launches_;
   std::map<OpId, cudaEvent_t> marks_;
   std::size_t settled_ = 0;
+  std::uint64_t unrefined_ = 0;
   std::map<std::uint32_t, Nanoseconds> stream_end_;  // of settled ops
   std::map<std::uint32_t, Nanoseconds> communicator_end_;
 };

@@ -45,8 +45,14 @@ struct StepWork {
     // FSDP's own copies are left out: how often a step makes them is not in the workload.
     for (const SectionCost& section : workload.sections)
       for (const SectionItem& item : section.items)
-        if (section.section == Section::optimizer && item.bytes > 0)
-          add(RoofKind::optimizer, workload.labels.text(item.label), {{}, {}, item.bytes, 0, item.label}, machine);
+        if (section.section == Section::optimizer && item.bytes > 0) add_optimizer(workload, item, machine);
+  }
+  /// One that the program's own kernels share their name with cannot be told from them in a run.
+  void add_optimizer(const Workload& workload, const SectionItem& item, const MachineProfile& machine) {
+    const std::string_view label = workload.labels.text(item.label);
+    const auto known = kinds.find(label);
+    const bool shared = known != kinds.end() && known->second == RoofKind::bytes;
+    add(shared ? RoofKind::bytes : RoofKind::optimizer, label, {{}, {}, item.bytes, 0, item.label}, machine);
   }
   void add(RoofKind kind, std::string_view label, const KernelWork& kernel, const MachineProfile& machine) {
     kinds.emplace(label, kind);
@@ -61,6 +67,14 @@ struct StepWork {
   }
 };
 
+/// FSDP2's own streams: their kernels may have the names of the program's.
+bool of_fsdp(const Run& run, StreamId stream) {
+  constexpr std::array<std::string_view, 4> kNames{"all-gather copy-in", "all-gather", "reduce-scatter", "all-reduce"};
+  for (const StreamRecord& record : run.streams)
+    if (record.id == stream) return std::find(kNames.begin(), kNames.end(), record.name) != kNames.end();
+  return false;
+}
+
 struct Taken {
   Nanoseconds time;
   Nanoseconds beside;  ///< of it, on other streams than the compute stream
@@ -71,7 +85,7 @@ std::array<Taken, kKernelKinds> taken_by_kind(const Run& run, const StepWork& wo
   for (const DeviceOpRecord& op : run.device_ops) {
     if (op.kind != DeviceOpRecord::Kind::kernel || op.start < step.begin || op.start >= step.end) continue;
     const auto found = work.kinds.find(run.labels.text(op.label));
-    if (found == work.kinds.end()) continue;
+    if (found == work.kinds.end() || of_fsdp(run, op.stream)) continue;
     Taken& taken = out[static_cast<std::size_t>(found->second)];
     taken.time += op.end - op.start;
     if (op.stream != kComputeStream) taken.beside += op.end - op.start;

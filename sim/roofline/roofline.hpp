@@ -4,14 +4,17 @@
 // what the step's collectives put on each link. The rates are the profile's: of large GEMMs (8192³ where they were
 // measured), of fused attention, of device memory, of each link. Kernels of one stream run one behind another, so the
 // compute stream's least is a sum; what runs beside it is a roof of its own. No contention, launch, wait or gap is in a
-// least, so the roof is a bound and no prediction. Operands that L2 holds come faster than device memory moves them:
-// where kernels of bytes take less than their least, that is why.
+// least, so the roof is a bound and no prediction, as good as its rates: a kernel whose operands L2 holds, an attention
+// of a fast shape or a link that the profile has too slow take less than their least.
 //
-// Who: cli's explain --time. Pure; deterministic; linear in the run.
+// Who: cli's explain --time. Pure; deterministic; thread-safe; n log n in the run's ops.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/explain_time/time_explanation.hpp"
@@ -50,7 +53,7 @@ struct Roofline {
   std::string machine;                 ///< name of the profile
   std::vector<RoofRow> rows;           ///< by kind, then by link; those with work alone
   Nanoseconds compute;                 ///< least of the rows that are not beside it
-  Nanoseconds least;                   ///< the longest of that and each other row: no step is shorter by these rates
+  Nanoseconds least;                   ///< the longest of that and each other row
   std::optional<std::size_t> longest;  ///< the row that is; none: the compute stream
 };
 
