@@ -280,8 +280,8 @@ class Tuner {
     return next;
   }
 
-  /// The points that the result names, each planned whole once.
-  void plan_named() {
+  /// The points that the result names, each planned whole once, and what nobody allowed.
+  void plan_named(const std::optional<Neighbour>& graph) {
     const auto retrying = best_ ? fastest_retrying() : std::nullopt;
     const auto doubted = best_ ? fastest_doubted() : std::nullopt;
     const std::vector<std::size_t> next = best_ ? next_best() : std::vector<std::size_t>();
@@ -290,7 +290,11 @@ class Tuner {
       if (one) named.push_back(*one);
     std::sort(named.begin(), named.end());
     named.erase(std::unique(named.begin(), named.end()), named.end());
-    const std::vector<TunedPoint> plans = tried_.whole(named);
+    std::vector<Neighbour> list;
+    for (const std::size_t i : named) list.push_back({point(i).settings, tried_.points()[i].phrase, {}, {}});
+    if (graph) list.push_back(*graph);
+    const std::vector<TunedPoint> plans = tried_.whole(list);
+    if (graph) out_.with_cuda_graph = plans.back();
     const auto set = [&](std::optional<std::size_t> at, std::optional<TunedPoint>& out) {
       if (at) out = plans[static_cast<std::size_t>(std::lower_bound(named.begin(), named.end(), *at) - named.begin())];
     };
@@ -320,12 +324,13 @@ class Tuner {
   }
 
   /// What nobody allowed, so that the answer can say whether it would matter.
-  void try_graph(const Workload& workload) {
-    Settings settings = out_.best->point.settings;
-    if (request_.allowed.has(MoveFamily::cuda_graph) || settings.cuda_graph || !offers_graph(workload.lowering)) return;
+  [[nodiscard]] std::optional<Neighbour> best_in_graph(const Workload& workload) const {
+    Settings settings = point(*best_).settings;
+    if (request_.allowed.has(MoveFamily::cuda_graph) || settings.cuda_graph || !offers_graph(workload.lowering))
+      return std::nullopt;
     settings.cuda_graph = CudaGraph{};
     settings.post_optimizer_event = false;
-    out_.with_cuda_graph = tried_.whole(settings, "forward and backward replayed from one CUDA graph");
+    return Neighbour{std::move(settings), "forward and backward replayed from one CUDA graph", {}, {}};
   }
 
   /// One family at a time as the start has it: simplify() tried them.
@@ -358,16 +363,16 @@ class Tuner {
     out_.pruned = tried_.pruned();
     out_.end = tried_.limit().value_or(TuneEnd::nothing_helps);
     count();
-    plan_named();
     if (!best_) {
+      plan_named({});
       out_.points = tried_.take();
       return std::move(out_);
     }
-    add_front();
-    const auto workload = source_.at(out_.best->point.settings);
+    const auto workload = source_.at(point(*best_).settings);
     FORESHARD_TRY(workload);
-    try_graph(**workload);
-    auto waits = waits_at(out_.best->point.settings, **workload);
+    plan_named(best_in_graph(**workload));
+    add_front();
+    auto waits = waits_at(point(*best_).settings, **workload);
     FORESHARD_TRY(waits);
     out_.units = waits->units;
     out_.waits = std::move(*waits);

@@ -20,6 +20,39 @@ namespace {
 
 // Programs kept at once: of large models one takes some 10 MB.
 constexpr std::size_t kMaxKept = 32;
+// Of these copies that nobody has any more: points of a search mostly ask for the program of the one before.
+constexpr std::size_t kMaxCopies = 4;
+
+/// Copies of programs at other settings, which are given back: the next point writes its settings over them.
+class Copies {
+ public:
+  /// A copy of `of`, whose settings are any.
+  std::unique_ptr<Workload> take(const std::shared_ptr<const Workload>& of) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto at = std::find_if(idle_.begin(), idle_.end(), [&](const Idle& one) { return one.of == of; });
+      if (at != idle_.end()) {
+        std::unique_ptr<Workload> copy = std::move(at->copy);
+        idle_.erase(at);
+        return copy;
+      }
+    }
+    return std::make_unique<Workload>(*of);
+  }
+  void give(std::shared_ptr<const Workload> of, std::unique_ptr<Workload> copy) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back({std::move(of), std::move(copy)});
+    if (idle_.size() > kMaxCopies) idle_.pop_front();
+  }
+
+ private:
+  struct Idle {
+    std::shared_ptr<const Workload> of;
+    std::unique_ptr<Workload> copy;
+  };
+  std::mutex mutex_;
+  std::deque<Idle> idle_;  // the one that was given back longest ago first
+};
 
 class Generated final : public sim::WorkloadSource {
  public:
@@ -33,11 +66,13 @@ class Generated final : public sim::WorkloadSource {
     const Settings settings = carried_out(source_.lowering, wanted);
     auto made = shape(settings);
     if (!made || (*made)->settings == settings) return made;
-    auto workload = std::make_shared<Workload>(**made);
-    workload->settings = settings;
-    workload->settings.batch = (*made)->settings.batch;
-    workload->settings.seq = (*made)->settings.seq;
-    return std::shared_ptr<const Workload>(std::move(workload));
+    std::unique_ptr<Workload> copy = copies_->take(*made);
+    copy->settings = settings;
+    copy->settings.batch = (*made)->settings.batch;
+    copy->settings.seq = (*made)->settings.seq;
+    return std::shared_ptr<Workload>(copy.release(), [copies = copies_, of = *made](Workload* done) {
+      copies->give(of, std::unique_ptr<Workload>(done));
+    });
   }
   [[nodiscard]] bool one_for_all() const override { return false; }
 
@@ -87,6 +122,7 @@ class Generated final : public sim::WorkloadSource {
 
   const Source& source_;
   const sim::MachineProfile& machine_;
+  std::shared_ptr<Copies> copies_ = std::make_shared<Copies>();  // which points may outlive this with
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Entry>> entries_;
   std::deque<std::string> order_;  // the one that was asked for longest ago first
