@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core/settings/settings_table.hpp"
@@ -23,8 +23,22 @@ bool names_a_unit(Hook hook) {
          hook == Hook::post_backward;
 }
 
-/// The names given so far in a program, and whether each is still allocated. Looked up, never iterated.
-using States = std::unordered_map<TensorId, bool>;
+/// The names given so far in a program, below kMaxTensors, and whether each is still allocated.
+class States {
+ public:
+  enum class State : std::uint8_t { none = 0, allocated = 1, freed = 2 };
+
+  [[nodiscard]] State of(TensorId tensor) const {
+    return tensor.value < states_.size() ? states_[tensor.value] : State::none;
+  }
+  void set(TensorId tensor, State state) {
+    if (tensor.value >= states_.size()) states_.resize(std::size_t{tensor.value} + 1);
+    states_[tensor.value] = state;
+  }
+
+ private:
+  std::vector<State> states_;
+};
 
 class Checker {
  public:
@@ -190,8 +204,9 @@ class Checker {
     if (op.tensor.value >= kMaxTensors)
       return fail(path(), fmt::format("tensor {} is not below {}", op.tensor.value, kMaxTensors),
                   "number the tensors of a program from 0");
-    if (!states.emplace(op.tensor, true).second)
+    if (states.of(op.tensor) != States::State::none)
       return fail(path(), fmt::format("tensor {} is allocated twice in this program", op.tensor.value));
+    states.set(op.tensor, States::State::allocated);
     if (op.size.kind != AllocationSize::Kind::fixed && !op.size.parameter.valid())
       return fail(path(), fmt::format("a {} names its parameter", name(op.size.kind)));
     if (op.size.bytes > kMaxAllocation)
@@ -210,12 +225,12 @@ class Checker {
                                  op.from_setup ? "setup" : fmt::format("the step {} before", op.steps_ago)));
       return;
     }
-    const auto state = states.find(op.tensor);
-    if (state == states.end())
+    if (states.of(op.tensor) == States::State::none)
       return fail(path(), fmt::format("tensor {} is not allocated before this free", op.tensor.value),
                   "a tensor of an earlier step needs \"steps_ago\", one of setup \"from_setup\"");
-    if (!state->second) return fail(path(), fmt::format("tensor {} is freed twice", op.tensor.value));
-    state->second = false;
+    if (states.of(op.tensor) == States::State::freed)
+      return fail(path(), fmt::format("tensor {} is freed twice", op.tensor.value));
+    states.set(op.tensor, States::State::freed);
   }
 
   void check_program(const Program& program, std::size_t step, KernelPlaces& places) {
