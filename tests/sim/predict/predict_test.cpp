@@ -134,7 +134,7 @@ TEST_CASE("how much slower a host may be is what makes the step longer, as simul
   Workload w = timed_workload(mixed(), 4);
   const double step_excess = h200().prediction.step_excess;
   const double scale = 0.05, range = 8;
-  const auto bound = host_bound(w, mixed(), h200(), scale, range);
+  const auto bound = host_bound(w, mixed(), h200(), scale, range, true);
   REQUIRE(bound);
   REQUIRE_FALSE(bound->host_bound);
   REQUIRE(bound->binds_from);
@@ -142,7 +142,8 @@ TEST_CASE("how much slower a host may be is what makes the step longer, as simul
   const auto step_ms = [&](double slower) { return host_bound(w, mixed(), h200(), scale * slower)->step_ms; };
   CHECK(step_ms(*bound->binds_from) > step_excess * bound->step_ms);
   CHECK(step_ms(*bound->binds_from * 0.99) <= step_excess * bound->step_ms);
-  CHECK_FALSE(host_bound(w, mixed(), h200(), scale, 0.01)->binds_from);  // none that is so little slower
+  CHECK_FALSE(host_bound(w, mixed(), h200(), scale, range)->binds_from);       // not asked for
+  CHECK_FALSE(host_bound(w, mixed(), h200(), scale, 0.01, true)->binds_from);  // none that is so little slower
 }
 
 TEST_CASE("the steady step has the next step's gathers behind it, whatever the lowering") {
