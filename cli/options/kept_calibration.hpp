@@ -1,8 +1,9 @@
 // What `import` finds once, so that each plan of the recording need not: the host's scale (sim/predict/host_scale.hpp)
 // and the digest of its workload. Kept with the build id of the program that found it: another program finds its own.
 //
-// Who: cli's import keeps it in a result of the run; plan, sweep, tune, forecast and explain take it, each by
-// take_calibration(). What they say with it is what they say without it, to the byte.
+// Who: cli's import keeps it in a result of the run. plan, sweep and tune take it of their SOURCE by
+// take_calibration(); explain, view and compare of the run they show, by kept_host_scale(). What they say with it is
+// what they say without it, to the byte. A store that is read --unverified has none (traces/store/open_options.hpp).
 #pragma once
 
 #include <optional>
@@ -12,12 +13,13 @@
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
 #include "sim/predict/host_scale.hpp"
+#include "traces/store/open_options.hpp"
 #include "traces/workload_source/workload_source.hpp"
 
 namespace foreshard::cli {
 
 /// Key of Run::results.
-inline constexpr std::string_view kCalibrationResult = "kept_calibration";
+inline constexpr std::string_view kCalibrationResult = traces::kKeptCalibration;
 
 struct KeptCalibration {
   sim::HostScale host_scale;

@@ -188,6 +188,7 @@ Result<Run> read_run(const std::string& path, OpenOptions options) {
   run.annotations = loader.load<AnnotationRecord>("annotation");
   run.import_stats = loader.load<ImportStat>("import_stat");
   for (SettingRow& row : loader.load<SettingRow>("result")) run.results[row.key] = std::move(row.value);
+  if (!options.takes_kept_calibration()) run.results.erase(std::string(kKeptCalibration));
   for (WorkloadRow& row : loader.load<WorkloadRow>("workload")) run.workload_json = std::move(row.json);
   if (!loader.result()) return tl::unexpected(loader.result().error());
   FORESHARD_TRY(check_references(run, ErrorKind::input, path));

@@ -27,9 +27,10 @@ struct WriteOptions {
 /// an error the file at `path` is as it was and no temporary file is left.
 [[nodiscard]] Result<void> write_run(const Run& run, const std::string& path, WriteOptions options = {});
 
-/// Reads a whole store, equal in every field to the run that was written. Refuses, as input errors,
-/// a file that is empty, not SQLite, of another program, of another schema version, cut short, without
-/// its completion mark, changed since it was written, or with values that no run can have.
+/// Reads a whole store, equal in every field to the run that was written; unverified, without what import kept for
+/// plans (OpenOptions::takes_kept_calibration). Refuses, as input errors, a file that is empty, not SQLite, of another
+/// program, of another schema version, cut short, without its completion mark, changed since it was written, or with
+/// values that no run can have.
 [[nodiscard]] Result<Run> read_run(const std::string& path, OpenOptions options = {});
 
 /// Whether a file that starts with these bytes is a SQLite file, as every store is; 15 bytes settle it.

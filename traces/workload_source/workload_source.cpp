@@ -130,7 +130,7 @@ Result<Source> from_row(const std::vector<QueryValue>& row, const std::string& p
   source->machine = text(1);
   source->gpu = text(4);
   source->recorded = kind == "imported";
-  if (source->recorded && !options.unverified) {
+  if (source->recorded && options.takes_kept_calibration()) {
     source->calibration = text(5);
     if (!source->calibration.empty()) source->stored_digest = digest_of(*json);
   }

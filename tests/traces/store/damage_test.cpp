@@ -6,6 +6,8 @@
 
 #include <csignal>
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
@@ -214,6 +216,17 @@ TEST_CASE("what another SQLite client left beside a store is refused by its name
     CHECK_FALSE(read_run(path));
     std::filesystem::remove(path + suffix);
   }
+}
+
+TEST_CASE("what import kept for plans is read of a whole store alone", "[store]") {
+  const std::string path = path_of("kept.db");
+  Run run = full_run();
+  run.results["kept_calibration"] = "{}";
+  REQUIRE(write_run(run, path, {.force = true}));
+  CHECK(read_run(path).value().results == run.results);
+  const std::map<std::string, std::string> unverified = read_run(path, {.unverified = true}).value().results;
+  CHECK_FALSE(unverified.contains("kept_calibration"));
+  CHECK(unverified.size() + 1 == run.results.size());
 }
 
 TEST_CASE("a store from before there was a checksum is read", "[store]") {
