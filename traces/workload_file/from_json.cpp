@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 
 #include "core/base/json_io.hpp"
 #include "core/base/strict_json.hpp"
@@ -113,10 +117,25 @@ void read_losses(JsonReader& reader, const Json& json, std::vector<Program>& ste
   for (std::size_t i = 0; i < losses.size(); ++i) steps[i].loss = losses[i];
 }
 
+/// At any depth, the first in the order of the file.
+std::optional<std::string> repeated_key(const Json& json) {
+  if (json.is_array())
+    for (const Json item : list_of(json))
+      if (auto key = repeated_key(item)) return key;
+  if (!json.is_object()) return std::nullopt;
+  std::set<std::string_view> seen;
+  for (const auto [key, value] : object_of(json)) {
+    if (!seen.insert(key).second) return std::string(key);
+    if (auto below = repeated_key(value)) return below;
+  }
+  return std::nullopt;
+}
+
 void read_settings(JsonReader& reader, const Json& json, Settings& settings) {
   if (!json.is_object()) return reader.fail("an object is wanted here");
+  if (const auto key = repeated_key(json))
+    return reader.fail(fmt::format("the key '{}' occurs twice in one object", *key));
   const nlohmann::json members = plain(json);  // in the order of their keys
-  if (members.size() != object_of(json).size()) return reader.fail("a key occurs twice in one object");
   for (const auto& [key, value] : members.items()) {
     const auto set = set_setting(settings, key, json_text(value));
     if (!set) return reader.fail(set.error().what, set.error().hint);

@@ -206,6 +206,7 @@ TEST_CASE("a key that occurs twice is refused wherever it is", "[workload_file]"
   const auto [from, to, key] = GENERATE(table<std::string, std::string, std::string>(
       {{"\"aten::addmm\"]", "\"aten::addmm\", {\"stream\": 1, \"stream\": 2}]", "stream"},
        {"\"gpus\": 2", "\"gpus\": 2, \"gpus\": 4", "gpus"},
+       {"\"gpus\": 2", "\"gpus\": 2, \"reshard_of_unit\": {\"block\": true, \"block\": false}", "block"},
        {"\"name\": \"block\"", "\"name\": \"block\", \"name\": \"block\"", "name"}}));
   const Result<Workload> read = from_json(replaced(example(), from, to), "w.json");
   REQUIRE(!read);
