@@ -72,20 +72,28 @@ void print_roofline(std::ostream& out, const sim::Roofline& roofline, const Time
                flop ? fmt::format("{:.0f} TFLOP/s", row.rate / 1e12) : fmt::format("{:.0f} GB/s", row.rate / 1e9),
                ms(row.least), ms(row.takes)});
   };
-  for (const sim::RoofRow& row : roofline.rows)
-    if (!row.beside_compute) add(row);
+  Nanoseconds listed;
+  bool faster = false;
+  for (const sim::RoofRow& row : roofline.rows) {
+    faster = faster || row.takes < row.least;
+    if (row.beside_compute) continue;
+    add(row);
+    listed += row.takes;
+  }
+  if (listed < step.compute) table.row({"  FSDP2's copies and the like", "", "", "", ms(step.compute - listed)});
   table.row({"compute stream", "", "", ms(roofline.compute), ms(step.compute)});
   for (const sim::RoofRow& row : roofline.rows)
     if (row.beside_compute) add(row);
   table.row({"step", "", "", ms(roofline.least), ms(step.length())});
   table.print(out);
-  const std::string_view by = roofline.longest ? what(roofline.rows[*roofline.longest]) : "its kernels";
   const double above = printed_difference(step.length().ms(), roofline.least.ms(), 2);
-  if (above < 0)
-    out << fmt::format("  held by {}, which reached more than the rates of {}\n", by, roofline.machine);
-  else
-    out << fmt::format("  held by {}: {:.2f} ms above it, {:.0f} % of the step\n", by, above,
-                       step.length().count > 0 ? 100 * above / step.length().ms() : 0);
+  if (above >= 0 && step.length().count > 0)
+    out << fmt::format(
+        "  the step takes {:.2f} ms ({:.0f} %) more: waits, gaps and what each part takes above its least\n", above,
+        100 * above / step.length().ms());
+  if (faster)
+    out << "  below their least: attention of fast shapes, operands that L2 holds, links faster than the profile has "
+           "them\n";
 }
 
 }  // namespace foreshard::cli

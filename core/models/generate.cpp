@@ -203,10 +203,15 @@ SnapshotSegment initial_segment() {
 }
 
 /// foreshard's own kernels are written for the plain families, those of float8 for one of them.
-Result<void> check_kernels(const ModelConfig& model, const Settings& settings) {
+Result<void> check_kernels(const ModelConfig& model, const Settings& settings, const TargetGpu& gpu) {
   if (settings.float8 != Float8::none && model.family != ModelFamily::llama)
     return fail(ErrorKind::usage, fmt::format("{}: float8 is not built for this family", model.name), "--float8",
                 "llama-* have it");
+  if (settings.float8 != Float8::none && gpu.compute_capability < TargetGpu::kFloat8)
+    return fail(ErrorKind::usage,
+                fmt::format("a GPU of compute capability {}.{} multiplies no float8", gpu.compute_capability / 10,
+                            gpu.compute_capability % 10),
+                "--float8", "H100, H200 and later do: --machine");
   if (settings.kernels == Kernels::eager) return {};
   const bool plain = model.family == ModelFamily::mlp || model.family == ModelFamily::llama ||
                      model.family == ModelFamily::torch_transformer;
@@ -299,7 +304,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   FORESHARD_TRY(model::check_limits(sized, size.batch, size.seq));
   FORESHARD_TRY(model::check_microbatches(sized, settings.accumulate));
   FORESHARD_TRY(family->check(settings, size));
-  FORESHARD_TRY(check_kernels(model, settings));
+  FORESHARD_TRY(check_kernels(model, settings, gpu));
   auto trained = model::trained_model(model, family->units(), family->parameters_order());
   FORESHARD_TRY(trained);
   if (settings.float8_all_gather) gather_in_float8(trained->units);

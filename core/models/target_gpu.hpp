@@ -14,6 +14,8 @@ namespace foreshard {
 
 struct TargetGpu {
   static constexpr std::uint32_t kHopper = 90;
+  /// Tensor cores multiply e4m3 and e5m2 from Ada on (CUDA programming guide, compute capabilities).
+  static constexpr std::uint32_t kFloat8 = 89;
 
   /// A number of SMs alone means Hopper.
   TargetGpu(std::uint32_t sms, std::uint32_t capability = kHopper)  // NOLINT(google-explicit-constructor)
