@@ -15,10 +15,14 @@ constexpr int kDecimals = 2;
 constexpr std::array<Nanoseconds PhaseTime::*, 4> kParts{&PhaseTime::compute, &PhaseTime::exposed_communication,
                                                          &PhaseTime::host, &PhaseTime::other};
 
-void add_row(Table& table, const std::string& title, const std::vector<double>& parts) {
+double sum_of(const std::vector<double>& parts) {
+  return as_printed(std::accumulate(parts.begin(), parts.end(), 0.0), kDecimals);
+}
+
+void add_row(Table& table, const std::string& title, const std::vector<double>& parts, double sum) {
   std::vector<std::string> cells{title};
   for (const double part : parts) cells.push_back(fmt::format("{:.2f}", part));
-  cells.push_back(fmt::format("{:.2f}", as_printed(std::accumulate(parts.begin(), parts.end(), 0.0), kDecimals)));
+  cells.push_back(fmt::format("{:.2f}", sum));
   table.row(std::move(cells));
 }
 
@@ -26,8 +30,15 @@ void add_row(Table& table, const std::string& title, const std::vector<double>& 
 
 std::vector<double> printed_phase_parts(const PhaseTime& step) {
   std::vector<double> parts;
-  for (const auto part : kParts) parts.push_back((step.*part).ms());
-  return add_up(parts, step.sum().ms(), kDecimals);
+  for (const auto part : kParts) parts.push_back(as_printed((step.*part).ms(), kDecimals));
+  const double rest = printed_difference(step.sum().ms(), sum_of(parts), kDecimals);
+  for (const std::size_t small : {std::size_t{3}, std::size_t{2}}) {  // other, host
+    const double with_rest = as_printed(parts[small] + rest, kDecimals);
+    if (with_rest < 0) continue;
+    parts[small] = with_rest;
+    break;
+  }
+  return parts;
 }
 
 void print_phase_table(std::ostream& out, const std::string& title, const std::vector<PhaseTime>& rows,
@@ -48,8 +59,9 @@ void print_phase_table(std::ostream& out, const std::string& title, const std::v
     for (std::size_t i = 0; i < rows.size(); ++i) cells[i].push_back(column[i]);
   }
   for (std::size_t i = 0; i < rows.size(); ++i)
-    add_row(table, "  " + (rows[i].phase.empty() ? std::string("between phases") : rows[i].phase), cells[i]);
-  add_row(table, "step", whole);
+    add_row(table, "  " + (rows[i].phase.empty() ? std::string("between phases") : rows[i].phase), cells[i],
+            sum_of(cells[i]));
+  add_row(table, "step", whole, step.sum().ms());
   out << '\n';
   table.print(out);
 }

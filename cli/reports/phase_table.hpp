@@ -15,7 +15,9 @@ namespace foreshard::cli {
 void print_phase_table(std::ostream& out, const std::string& title, const std::vector<PhaseTime>& rows,
                        const PhaseTime& step);
 
-/// compute, exposed communication, host and other of a step, ms with two decimals, so that they add up to its sum.
+/// compute, exposed communication, host and other of a step, ms with two decimals: compute and exposed communication
+/// rounded, as every line has them, and the last two so that all add up to the step as it is printed. Where neither of
+/// those has what rounding took too much, they may be 0.01 off.
 [[nodiscard]] std::vector<double> printed_phase_parts(const PhaseTime& step);
 
 }  // namespace foreshard::cli

@@ -43,6 +43,14 @@ std::string or_blank(Nanoseconds time) {
   return time.count < kShown ? "" : ms(time);
 }
 
+/// Compute as every line has it; the causes behind it so that all add up to the step.
+std::vector<double> printed_causes(const std::vector<double>& times, Nanoseconds step) {
+  std::vector<double> out{as_printed(times.front(), 2)};
+  const std::vector<double> causes(times.begin() + 1, times.end());
+  for (const double cause : add_up(causes, printed_difference(step.ms(), out.front(), 2), 2)) out.push_back(cause);
+  return out;
+}
+
 }  // namespace
 
 void print_causes(std::ostream& out, const Run& run, const TimeExplanation& e, std::string_view step, bool detail) {
@@ -86,7 +94,7 @@ void print_causes(std::ostream& out, const Run& run, const TimeExplanation& e, s
     times.push_back(others.time.ms());
     rows.push_back({"other causes", "", "", or_blank(others.exposed), std::to_string(others.parts), ""});
   }
-  const std::vector<double> printed = add_up(times, e.length().ms(), 2), shares = shares_of(times, 1);
+  const std::vector<double> printed = printed_causes(times, e.length()), shares = shares_of(times, 1);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i][1] = fmt::format("{:.2f}", printed[i]);
     rows[i][2] = fmt::format("{:.1f} %", shares[i]);
