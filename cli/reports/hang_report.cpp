@@ -9,6 +9,7 @@
 #include "cli/terminal/printable.hpp"
 #include "core/base/json_io.hpp"
 #include "core/run/plan_results.hpp"
+#include "core/straggler/hang_answer.hpp"
 #include "core/straggler/rank_members.hpp"
 
 namespace foreshard::cli {
@@ -85,31 +86,26 @@ Json hang_json(const sim::Hang& hang) {
 }
 
 Json stored_hang(const Run& run) {
-  const auto kept = run.results.find("hang");
-  if (kept == run.results.end()) return nullptr;
-  Json hang = parse_ordered_json_text(kept->second);
-  return hang.is_object() ? hang : Json(nullptr);
+  return hang_answer(run) ? parse_ordered_json_text(run.results.at("hang")) : Json(nullptr);
 }
+
+namespace {
+
+/// When the wait began on the first of equal ranks; one whose ops are not kept is not known to have begun it.
+std::string begun(const Run& run, const HangAnswer::Ranks& group, const HangAnswer::Wait& wait) {
+  const auto row = std::find_if(run.rank_ops.begin(), run.rank_ops.end(), [&](const RankOpRecord& of) {
+    return of.rank == group.ranks.front() && of.op.issue == wait.issued &&
+           of.op.kind == DeviceOpRecord::Kind::collective;
+  });
+  return row == run.rank_ops.end() ? std::string("-") : milliseconds(row->op.start.ms());
+}
+
+}  // namespace
 
 void print_stored_hang(std::ostream& out, const Run& run) {
   for (const std::string& line : plan_end(run)) out << in_line(line) << '\n';
-  const Json hang = stored_hang(run);
-  const auto ms = [](const Json& of, const char* key) {
-    return milliseconds(Nanoseconds{of.value(key, std::int64_t{0})}.ms());
-  };
-  const auto list = [](const Json& of, const char* key) {
-    return rank_words(runs_of(of.value(key, std::vector<std::uint32_t>{})));
-  };
-  // On the first of equal ranks; one whose ops are not kept is not known to have begun it.
-  const auto begun = [&](const Json& group, const Json& wait) {
-    const auto ranks = group.value("ranks", std::vector<std::uint32_t>{});
-    const Nanoseconds issued{wait.value("issued_ns", std::int64_t{0})};
-    const auto row = std::find_if(run.rank_ops.begin(), run.rank_ops.end(), [&](const RankOpRecord& of) {
-      return !ranks.empty() && of.rank == ranks.front() && of.op.issue == issued &&
-             of.op.kind == DeviceOpRecord::Kind::collective;
-    });
-    return row == run.rank_ops.end() ? std::string("-") : milliseconds(row->op.start.ms());
-  };
+  const auto hang = hang_answer(run);
+  if (!hang) return;
   Table table({{"ranks"},
                {"wait in"},
                {"of", Table::Align::right},
@@ -117,24 +113,18 @@ void print_stored_hang(std::ostream& out, const Run& run) {
                {"issued at", Table::Align::right},
                {"since", Table::Align::right},
                {"their hosts stand at"}});
-  for (const Json& group : hang.value("ranks", Json::array())) {
-    const std::string host = fmt::format("{}, step {}", group.value("host_stands_at", std::string()),
-                                         group.value("host_step", std::uint32_t{0}));
-    for (const Json& wait : group.value("waits", Json::array()))
-      table.row(
-          {list(group, "ranks"),
-           fmt::format("{} ({})", wait.value("collective", std::string()), wait.value("communicator", std::string())),
-           std::to_string(wait.value("ranks", std::uint32_t{0})), list(wait, "absent"), ms(wait, "issued_ns"),
-           begun(group, wait), host});
-  }
+  for (const HangAnswer::Ranks& group : hang->ranks)
+    for (const HangAnswer::Wait& wait : group.waits)
+      table.row({rank_words(runs_of(group.ranks)), fmt::format("{} ({})", wait.collective, wait.communicator),
+                 std::to_string(wait.ranks), rank_words(runs_of(wait.absent)), milliseconds(wait.issued.ms()),
+                 begun(run, group, wait), fmt::format("{}, step {}", group.host_stands_at, group.host_step)});
   out << "\nwho waits for whom\n";
   table.print(out);
-  out << fmt::format(
-      "times since the process began; {}\n",
-      hang.value("whole_steps", std::uint32_t{0}) == 0
-          ? std::string("no step is whole")
-          : fmt::format("step {} is the last whole one, and ends at {}",
-                        hang.value("whole_steps", std::uint32_t{0}) - 1, ms(hang, "last_whole_step_end_ns")));
+  out << fmt::format("times since the process began; {}\n",
+                     hang->whole_steps == 0
+                         ? std::string("no step is whole")
+                         : fmt::format("step {} is the last whole one, and ends at {}", hang->whole_steps - 1,
+                                       milliseconds(hang->last_whole_step_end.ms())));
 }
 
 }  // namespace foreshard::cli

@@ -1,5 +1,6 @@
 // What every rank does over time, and the critical path over them, on ranks made by hand: times in microseconds.
 #include "core/run/plan_results.hpp"
+#include "core/straggler/hang_answer.hpp"
 #include "core/straggler/rank_activity.hpp"
 #include "core/straggler/rank_path.hpp"
 #include "tests/catch.hpp"
@@ -269,7 +270,10 @@ TEST_CASE("ranks of a plan that hangs wait for the dead one to the last that is 
     run.steps.push_back(step);
   }
   run.results = {{"deadlock", "\"rank 1 issues nothing\""},
-                 {"hang", R"({"dead": [{"rank": 1}], "ranks": [{"ranks": [0, 2], "waits": [{"absent": [1]}]}]})"}};
+                 {"hang", R"({"ranks": [{"ranks": [0, 2], "host_stands_at": "event", "host_step": 2,
+                             "waits": [{"collective": "all-gather", "communicator": "shard", "ranks": 3,
+                             "absent": [1], "issued_ns": 420000}]}],
+                             "whole_steps": 2, "last_whole_step_end_ns": 400000})"}};
   CHECK(hung_step(run) == 2);
   CHECK(hang_end(run) == Nanoseconds::from_us(900));
   const auto found = rank_activity(run);
@@ -283,7 +287,24 @@ TEST_CASE("ranks of a plan that hangs wait for the dead one to the last that is 
   }
   CHECK(found->rows[0].stretches.back().for_rank == 1);
   CHECK(rank_path(run)->step == 1);
-  run.results["hang"] = "[]";  // damaged
+  const std::string whole = run.results["hang"];
+  REQUIRE(hang_answer(run));
+  CHECK(hang_answer(run)->ranks[0].waits[0].issued == Nanoseconds::from_us(420));
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    run.results["hang"] = std::string(whole).replace(whole.find(from), from.size(), to);
+    return hang_answer(run);
+  };
+  const auto none_absent = changed("\"absent\": [1]", "\"absent\": []");
+  REQUIRE(none_absent);
+  CHECK(none_absent->ranks[0].waits[0].absent.empty());
+  CHECK(rank_activity(run)->rows[0].stretches.back().state == RankState::idle);
+  CHECK_FALSE(changed("[0, 2]", "[]"));
+  CHECK_FALSE(changed("420000", "\"x\""));
+  CHECK_FALSE(changed("\"host_step\"", "\"step\""));
+  run.results["hang"] = R"({"ranks": [5]})";
+  CHECK_FALSE(hang_answer(run));
+  run.results["hang"] = "[]";
+  CHECK_FALSE(hang_answer(run));
   CHECK(rank_activity(run)->rows[0].stretches.back().state == RankState::idle);
   run.steps.pop_back();  // as the dead rank has it
   CHECK(hung_step(run) == 2);
