@@ -114,11 +114,12 @@ auto rank_of(const SeedForecast& seed) {
 }
 
 /// Out of memory in the same step, less of it reserved helps nobody; nor does less of it reserved in a run that gives
-/// segments back in more steps, or calls the driver more often to.
+/// segments back in more steps, retries more often, or calls the driver more often to.
 bool helps(const SeedForecast& outcome, const SeedForecast& before) {
   if (outcome.lives_until() != before.lives_until()) return outcome.lives_until() > before.lives_until();
   if (outcome.out_of_memory) return false;
   if (outcome.steps_giving_back > before.steps_giving_back || outcome.churn() > before.churn()) return false;
+  if (outcome.num_alloc_retries() > before.num_alloc_retries()) return false;
   return rank_of(outcome) < rank_of(before);
 }
 

@@ -87,6 +87,7 @@ TEST_CASE("nothing helps that gives segments back more often without saving the 
       if (found.before.out_of_memory || remedy.outcome.out_of_memory) continue;
       CHECK(remedy.outcome.steps_giving_back <= found.before.steps_giving_back);
       CHECK(remedy.outcome.churn() <= found.before.churn());
+      CHECK(remedy.outcome.num_alloc_retries() <= found.before.num_alloc_retries());
       CHECK(remedy.outcome.steps_giving_back >= steps);  // the fewest come first
       steps = remedy.outcome.steps_giving_back;
     }
