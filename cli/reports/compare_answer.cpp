@@ -80,9 +80,10 @@ std::string step_line(const CompareReport& report) {
   const std::string doubt = unlike(report);
   const std::string causes = doubt.empty() ? causes_of(report.comparison) : doubt;
   const std::string why = causes.empty() ? std::string() : ": " + causes;
-  if (std::abs(b - a) < kLeastMs) return fmt::format("B takes as long as A, {:.2f} ms a step{}", b, why);
-  return fmt::format("B takes {:.2f} ms a step, {:.2f} ms ({:.1f} %) {} than A{}", b,
-                     std::abs(printed_difference(b, a, 2)), std::abs(b / a - 1) * 100, b < a ? "less" : "more", why);
+  const double difference = printed_difference(b, a, 2);
+  if (difference == 0) return fmt::format("B takes as long as A, {:.2f} ms a step{}", b, why);
+  return fmt::format("B takes {:.2f} ms a step, {:.2f} ms ({:.1f} %) {} than A{}", b, std::abs(difference),
+                     std::abs(b / a - 1) * 100, b < a ? "less" : "more", why);
 }
 
 /// What of the causes is the model's, and not the settings'; empty: no recording is held against a plan, or the causes

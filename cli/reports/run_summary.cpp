@@ -77,7 +77,7 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
   summary.topology = plan_text(run, "topology", "file");
   summary.failure = plan_failure(run);
   summary.ends = plan_end(run);
-  summary.hangs = !summary.ends.empty() && !summary.failure.empty();
+  summary.hangs = hung_step(run).has_value() && !summary.ends.empty();
   if (summary.hangs) return summary;
   if (out_of_memory_step(run)) summary.failure += " in " + text_of(failed_place(run));
   if (!wanted) {

@@ -134,9 +134,7 @@ std::vector<std::string> forecast_lines(const Run& run) {
                                ? fmt::format("one step of {} tokens, the longest that it came to", *run.settings.seq)
                                : std::string("its source's own steps");
   const std::string peak = format_bytes(most);
-  const bool said = stored->headline.find(peak) != std::string::npos;
-  return {fmt::format("forecast ({}): {}{}", stored->title, stored->headline,
-                      said ? std::string() : "; its peak of reserved memory is " + peak),
+  return {fmt::format("forecast ({}): {}; its peak of reserved memory is {}", stored->title, stored->headline, peak),
           fmt::format("the run below, and its memory, is another one's: the plan of {}, in a process of its own (view "
                       "--picture steps draws the forecast's)",
                       step)};

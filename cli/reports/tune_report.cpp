@@ -76,7 +76,7 @@ std::string step_words(const TuneReport& report) {
                        step, 100 * (best.step_ms / start.point.step_ms - 1));
   std::string words = fmt::format("{} a step, {:.1f} % (±{:.1f}) less than the {} as asked for", step, gain->percent,
                                   gain->within_percent, asked);
-  if (gain->ms < gain->within_ms) words += ", which a measurement may not tell apart";
+  if (gain->ms <= gain->within_ms) words += ", which a measurement may not tell apart";
   return words;
 }
 

@@ -56,7 +56,8 @@ Result<void> add_roofline(const ExplainedTime& wanted, TimeReport& report) {
 }  // namespace
 
 Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
-  if (!stored_hang(wanted.run).is_null() && !plan_end(wanted.run).empty()) return explain_hang(wanted, console);
+  if (hung_step(wanted.run) && !plan_end(wanted.run).empty() && !stored_hang(wanted.run).is_null())
+    return explain_hang(wanted, console);
   const auto time = explain_time(wanted.run, wanted.step);
   if (!time) return tl::unexpected(in_run(time.error(), wanted.run.info.name, wanted.path));
   TimeReport report{

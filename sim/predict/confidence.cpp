@@ -86,12 +86,14 @@ bool assumes_zeroing(const Workload& workload) {
 
 /// Why the host is assumed.
 std::string host_doubt(const Workload& workload) {
-  if (workload.host_program == workload.lowering && !assumes_exchanges(workload))
-    return "the host is assumed: what zeroing and adding to gradients that are kept (set_to_none false) costs it was "
-           "measured of no program, and counts as that of other ops";
-  if (workload.host_program == workload.lowering)
-    return "the host is assumed: what the exchanges of experts and their split sizes cost it was measured of no "
-           "program, and counts as that of other ops";
+  if (workload.host_program == workload.lowering) {
+    std::vector<std::string_view> unknown;
+    if (assumes_exchanges(workload)) unknown.emplace_back("the exchanges of experts and their split sizes cost it");
+    if (assumes_zeroing(workload))
+      unknown.emplace_back("zeroing and adding to gradients that are kept (set_to_none false) costs it");
+    return fmt::format("the host is assumed: what {} was measured of no program, and counts as that of other ops",
+                       fmt::join(unknown, ", and what "));
+  }
   return workload.lowering == Lowering::foreshard
              ? "the host is assumed: foreshard's program is planned, but the host times were measured of eager "
                "PyTorch; "

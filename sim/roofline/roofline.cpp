@@ -67,14 +67,6 @@ struct StepWork {
   }
 };
 
-/// FSDP2's own streams: their kernels may have the names of the program's.
-bool of_fsdp(const Run& run, StreamId stream) {
-  constexpr std::array<std::string_view, 4> kNames{"all-gather copy-in", "all-gather", "reduce-scatter", "all-reduce"};
-  for (const StreamRecord& record : run.streams)
-    if (record.id == stream) return std::find(kNames.begin(), kNames.end(), record.name) != kNames.end();
-  return false;
-}
-
 struct Taken {
   Nanoseconds time;
   Nanoseconds beside;  ///< of it, on other streams than the compute stream
@@ -85,7 +77,9 @@ std::array<Taken, kKernelKinds> taken_by_kind(const Run& run, const StepWork& wo
   for (const DeviceOpRecord& op : run.device_ops) {
     if (op.kind != DeviceOpRecord::Kind::kernel || op.start < step.begin || op.start >= step.end) continue;
     const auto found = work.kinds.find(run.labels.text(op.label));
-    if (found == work.kinds.end() || of_fsdp(run, op.stream)) continue;
+    if (found == work.kinds.end()) continue;
+    // On other streams FSDP2's kernels may have the names of the program's.
+    if (op.stream != kComputeStream && found->second != RoofKind::optimizer) continue;
     Taken& taken = out[static_cast<std::size_t>(found->second)];
     taken.time += op.end - op.start;
     if (op.stream != kComputeStream) taken.beside += op.end - op.start;

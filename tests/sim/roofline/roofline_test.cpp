@@ -58,7 +58,6 @@ TEST_CASE("a step's least is its work over the machine's rates") {
   put("aten::_fused_adam_", 6, 100'000, 500'000);
   put("aten::mm", 0, 2'000'000, 3'000'000);  // of the next step
   put("aten::copy_", 3, 100'000, 900'000);   // FSDP2's cast of gradients
-  run.streams.push_back({StreamId{3}, "reduce-scatter"});
   TimeExplanation step;
   step.end = {1'500'000};
   const Roofline found = roofline(run, workload, {}, step, machine).value();

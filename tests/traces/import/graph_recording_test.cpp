@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 #include "core/compare/compare.hpp"
@@ -143,12 +144,16 @@ TEST_CASE("an import of a recorded graph reports a replay, whose blocks have cat
   // At its peak a replay has what an eager step has kept, and the capture stream's workspaces beside the first ones.
   const auto comparison = compare_runs(run, run, {.step_a = 1, .step_b = last->index});
   REQUIRE(comparison);
-  for (const MemoryRow& row : comparison->categories) {
-    INFO(row.name << ", " << row.a << " and " << row.b << " bytes");
-    if (row.name == "other") CHECK(row.b == 1024);  // the generator's state
-    if (row.name == "workspaces") CHECK(row.b == 2 * row.a);
-    if (row.name == "optimizer_state" || row.name == "parameters") CHECK(row.a == row.b);
-  }
+  const auto category = [&](std::string_view name) {
+    const auto row = std::find_if(comparison->categories.begin(), comparison->categories.end(),
+                                  [&](const MemoryRow& of) { return of.name == name; });
+    INFO(name);
+    REQUIRE(row != comparison->categories.end());
+    return *row;
+  };
+  CHECK(category("other").b == 1024);  // the generator's state
+  CHECK(category("workspaces").b == 2 * category("workspaces").a);
+  for (const char* same : {"optimizer_state", "parameters"}) CHECK(category(same).a == category(same).b);
 }
 
 TEST_CASE("a recorded graph has its replays as steps, and every block of warm-up, capture and replays its category") {
