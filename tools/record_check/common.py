@@ -31,12 +31,13 @@ KEPT = ("allocated_bytes.all.peak", "active_bytes.all.peak", "reserved_bytes.all
         "allocated_bytes.all.current", "reserved_bytes.all.current", "num_alloc_retries")  # fmt: skip
 
 
-def options():
-    parser = argparse.ArgumentParser()
+def options(parser=None, name=lambda _: Path(sys.argv[0]).stem):
+    """`parser` has a script's own options; `name` says what its files are called."""
+    parser = parser or argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--setting", choices=SETTINGS, required=True)
     parsed = parser.parse_args()
-    parsed.name = Path(sys.argv[0]).stem
+    parsed.name = name(parsed)
     parsed.recording = parsed.out / f"{parsed.name}.rec"
     parsed.reshard = SETTINGS[parsed.setting].get("reshard", True)
     parsed.prefetch = SETTINGS[parsed.setting].get("prefetch", 0)
