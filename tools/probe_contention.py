@@ -20,6 +20,8 @@ def parse():
     m = sub.add_parser("measure")
     m.add_argument("--variant", default="nccl", choices=["nccl", "symmetric", "copy-engine"])
     m.add_argument("--bytes", type=int, default=256 * MB, help="whole buffer of a collective")
+    m.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"], help="of what a collective moves")
+    m.add_argument("--works", default="", help="only these kernels, NAME[,NAME...]; default: all")
     m.add_argument("--row-ms", type=float, default=10, help="how long a row of kernels takes alone")
     m.add_argument("--out", required=True)
     s = sub.add_parser("summarise")
@@ -54,11 +56,13 @@ def measure(a):
     if a.variant != "nccl":
         sm.set_backend("NCCL")
 
+    moved = getattr(torch, a.dtype)
+
     def empty(n, group=g):
         if a.variant == "nccl":
-            return torch.empty(n, dtype=torch.bfloat16, device=dev)
+            return torch.empty(n, dtype=moved, device=dev)
         with torch.cuda.use_mem_pool(sm.get_mem_pool(dev)):
-            t = torch.empty(n, dtype=torch.bfloat16, device=dev)
+            t = torch.empty(n, dtype=moved, device=dev)
         sm.rendezvous(t, group=group.group_name)
         return t
 
@@ -98,6 +102,11 @@ def measure(a):
         "gemm_4096_2048_2048": gemm(4096, 2048, 2048),
         "wgrad_2048_2048_8192": gemm(2048, 2048, 8192, transposed=True),
         "wgrad_8192_2048_8192": gemm(8192, 2048, 8192, transposed=True),
+        # few rows: weights are read once, and none is held for long
+        "gemm_512_14336_4096": gemm(512, 14336, 4096),
+        "gemm_512_4096_14336": gemm(512, 4096, 14336),
+        "gemm_512_4096_4096": gemm(512, 4096, 4096),
+        "wgrad_14336_4096_512": gemm(14336, 4096, 512, transposed=True),
         "gemm_fp32_4_10240_10240": gemm(4, 10240, 10240, dtype=fp),
         "attention_forward": forward,
         "attention_backward": lambda: torch.autograd.grad(o, (q, k, v), go, retain_graph=True),
@@ -106,10 +115,13 @@ def measure(a):
         "mul_512MiB": elementwise(256, 2),
         "sum_256MiB": lambda: big.sum(dtype=fp),
     }
+    if a.works:
+        works = {name: works[name] for name in a.works.split(",")}
     few = ["gemm_8192_8192_8192", "gemm_8192_8192_2048", "wgrad_2048_2048_8192", "attention_forward", "mul_128MiB",
            "mul_512MiB"]
+    few = [name for name in few if name in works]
 
-    n = a.bytes // 2
+    n = a.bytes // moved.itemsize
     out, src, dst = empty(n), empty(n), empty(n // world)
     inp = out.view(world, -1)[rank]
     src.zero_()
@@ -196,11 +208,11 @@ def measure(a):
                 both([wname, cname], works[wname], sides, repeat, max(6, min(400, int(cover))))
         except Exception as x:
             rows.append({"section": ["error", cname], "what": str(x)[:300]})
-    if a.variant == "nccl":
+    if a.variant == "nccl" and not a.works:
         all_reduces(rows, rank, world, dev)
     if rank == 0:
         name = torch.cuda.get_device_name(dev)
-        head = {"variant": a.variant, "world": world, "bytes": a.bytes, "device": name, "torch": torch.__version__,
+        head = {"variant": a.variant, "world": world, "bytes": a.bytes, "dtype": a.dtype, "device": name, "torch": torch.__version__,
                 "nccl": ".".join(map(str, torch.cuda.nccl.version()))}
         with gzip.open(os.path.join(a.out, f"contention_{a.variant}.json.gz"), "wt") as f:
             json.dump({"head": head, "rows": [r for r in rows if r["section"] != "warm"]}, f)
