@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { deflateSync, inflateSync } from 'node:zlib';
 
+import { searchChecks } from './search_checks.mjs';
 import { timeChecks } from './time_checks.mjs';
 
 const require = createRequire(resolve('viz/page/package.json'));
@@ -490,6 +491,7 @@ await check('memory of an import stands over the same phases of the GPU, or of t
 });
 
 await timeChecks({ check, open, settle, view, layout, shot, pages });
+await searchChecks({ check, open, settle, shot });
 
 await check('kernels have readable names, and their own in full', async () => {
   const { page, close } = await open('l1b_implicit');

@@ -48,5 +48,8 @@ done
   >"$OUT/pages/compare.json"
 "$FORESHARD" sweep mlp --layers 4 --dim 4096 --gpus 4 --machine a100-40 --batch 1,4 --forward-prefetch implicit,1 \
   --progress "$OUT/pages/sweep.jsonl" -o "$OUT/pages/best.db" --force --json --quiet >"$OUT/pages/sweep.json"
+"$FORESHARD" tune llama-1b --gpus 4 --param-dtype bfloat16 --batch 1 --seq 512 --points 60 -o "$OUT/pages/tuned.db" \
+  --front "$OUT/pages/front" --force --quiet >/dev/null
+"$FORESHARD" view "$OUT/pages/tuned.db" -o "$OUT/pages/tuned.html" --no-remedies --force --quiet
 export FORESHARD
 exec node tests/browser/page_test.mjs "$CHROMIUM" "$OUT" $RUNS
