@@ -168,7 +168,9 @@ void CudaDevice::begin_graph_launch() {
 
 void CudaDevice::end_graph_launch() {
   graph_.end(streams_);
-  clock_.launch(handle(kComputeStream), [this] { graph_.launch(streams_); });
+  graph_.join(streams_);
+  clock_.launch(handle(kComputeStream), [this] { graph_.launch(); });
+  graph_.fork(streams_);
   forget_order();
 }
 

@@ -27,14 +27,12 @@ cudaEvent_t LaunchedGraph::event_of(std::size_t stream) {
   return ends_[stream];
 }
 
-/// What the other streams get from now on comes behind what the first has.
 void LaunchedGraph::fork(std::span<const cudaStream_t> streams) {
   require(cudaEventRecord(event_of(0), streams[0]), "cudaEventRecord (fork)");
   for (const cudaStream_t stream : streams.subspan(1))
     require(cudaStreamWaitEvent(stream, event_of(0), 0), "cudaStreamWaitEvent (fork)");
 }
 
-/// What the first stream gets from now on comes behind what the others have.
 void LaunchedGraph::join(std::span<const cudaStream_t> streams) {
   for (std::size_t i = 1; i < streams.size(); ++i) {
     require(cudaEventRecord(event_of(i), streams[i]), "cudaEventRecord (join)");
@@ -111,10 +109,8 @@ void LaunchedGraph::end(std::span<const cudaStream_t> streams) {
                          "take --cuda-graph none"});
 }
 
-void LaunchedGraph::launch(std::span<const cudaStream_t> streams) {
-  join(streams);
-  require(cudaGraphLaunch(exec_, streams[0]), "cudaGraphLaunch");
-  fork(streams);
+void LaunchedGraph::launch() {
+  require(cudaGraphLaunch(exec_, launching_), "cudaGraphLaunch");
 }
 
 void LaunchedGraph::release() {

@@ -49,8 +49,12 @@ class LaunchedGraph {
   void wait(cudaStream_t stream, EventId event) const;
   /// All ops of the launch were counted. Throws where they are not as many as were captured.
   void end(std::span<const cudaStream_t> streams);
-  /// cudaGraphLaunch, behind all work of all streams; their further work comes behind it.
-  void launch(std::span<const cudaStream_t> streams);
+  /// What the first stream gets from now on comes behind what the others have: before launch().
+  void join(std::span<const cudaStream_t> streams);
+  /// cudaGraphLaunch, on the first stream.
+  void launch();
+  /// What the other streams get from now on comes behind what the first has: behind launch(), and behind what times it.
+  void fork(std::span<const cudaStream_t> streams);
 
   /// Ends a capture that is under way, waits for the device and gives everything back.
   void release();
@@ -59,8 +63,6 @@ class LaunchedGraph {
 
  private:
   [[nodiscard]] cudaEvent_t event_of(std::size_t stream);
-  void fork(std::span<const cudaStream_t> streams);
-  void join(std::span<const cudaStream_t> streams);
   void instantiate(cudaGraph_t graph, cudaStream_t stream);
 
   State state_ = State::outside;

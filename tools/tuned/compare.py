@@ -24,6 +24,7 @@ CASES = {  # source, model of train.py, batch, seq, further options of tune
     "llama-1b": ("llama-1b", "1b", 2, 2048, []),
     "llama-8b": ("llama-8b", "8b", 1, 2048, ["--memory-limit", "75GiB"]),
     "qwen3-1.7b": (QWEN3, QWEN3, 2, 2048, []),
+    "qwen3-1.7b-4": (QWEN3, QWEN3, 4, 2048, []),
     "llama-1b-512": ("llama-1b", "1b", 1, 512, []),
 }
 SETTINGS = {"as asked for": "start", "best uniform": "uniform", "tuned": "best"}
