@@ -147,6 +147,9 @@ std::int64_t rate_of(double slowdown) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(kFullRate) / slowdown + 0.5));
 }
 
+/// Of what gets no SM for the time being.
+constexpr std::int64_t kStands = 1;
+
 /// ns until what has so much left at that rate ends.
 std::int64_t time_left(std::int64_t remaining, std::int64_t rate) {
   return remaining / rate + 1;
@@ -156,6 +159,7 @@ struct Kernels {
   double pressure = 0;
   bool main = false;
   bool side = false;
+  bool first = false;  // side kernels of high priority: their blocks go before all others'
   bool persistent = false;
   bool shaped = false;  // one of them asks how long the collectives last
 };
@@ -167,6 +171,7 @@ Kernels kernels_of(const MachineProfile& machine, std::span<const RunningOp* con
     if (running_op.role != Role::main_kernel && running_op.role != Role::side_kernel) continue;
     out.pressure = std::min(1.0, out.pressure + running_op.kernel.pressure);
     (running_op.role == Role::main_kernel ? out.main : out.side) = true;
+    out.first |= running_op.role == Role::side_kernel && !running_op.in_turn;
     out.persistent |= running_op.role == Role::main_kernel && running_op.kernel.persistent;
     out.shaped |= running_op.kernel.shaped || one_wave(machine, running_op.kernel);
   }
@@ -256,7 +261,9 @@ void fill_rates(const MachineProfile& machine, std::span<const RunningOp* const>
     if (running_op.role == Role::apart) rates[i] = kFullRate;
     if (running_op.role == Role::main_kernel)
       rates[i] = rate_of(kernel_slowdown(machine, running_op, taken, kernels.side, shares[i]));
-    if (running_op.role == Role::side_kernel)
+    if (running_op.role == Role::side_kernel && running_op.in_turn && kernels.first)
+      rates[i] = kStands;
+    else if (running_op.role == Role::side_kernel)
       rates[i] = rate_of(kernel_slowdown(machine, running_op, taken, kernels.main, shares[i]));
   }
 }

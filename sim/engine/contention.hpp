@@ -32,12 +32,14 @@ struct RunningOp {
   Role role = Role::apart;
   KernelDemand kernel = {};          ///< of the first two
   CollectiveDemand collective = {};  ///< of the third
+  /// Of a side kernel whose stream has the compute stream's priority: it and the compute stream's kernels take turns.
+  bool in_turn = false;
   bool operator==(const RunningOp&) const = default;
 };
 
 /// A collective that waits for other ranks: it holds its SMs and moves nothing.
 [[nodiscard]] inline RunningOp waiting(const RunningOp& running_op) {
-  RunningOp out{running_op.role, {}, {}};
+  RunningOp out{running_op.role, {}, {}, false};
   out.collective.sms = running_op.collective.sms;
   return out;
 }

@@ -122,6 +122,8 @@ void Engine::count_gap_issues(std::int64_t before) {
   }
   if (op.lengthens_gaps) --gap_unfinished_;
   if (op.persistent) --persistents_;
+  if (op.main) --mains_;
+  if (op.in_turn) --in_turn_;
   if (op.side) {
     --sides_;
     if (lanes_[kCompute].waits_for_sms) sides_until_ = at + machine_.latencies.event_wait.count;
@@ -193,12 +195,12 @@ bool Engine::start_ready(std::int64_t at) {
   };
   if (persistents_ == 0 && some_need_sms)
     for (const std::uint32_t s : ready)
-      if (first(s).needs_sms) begin(s);
+      if (first(s).needs_sms && !(first(s).in_turn && (mains_ > 0 || in_turn_ > 0))) begin(s);
   for (const std::uint32_t s : ready) {
     Lane& lane = lanes_[s];
     if (lane.running) continue;
     const OpTable::Op& op = first(s);
-    if (op.needs_sms || (op.persistent && (sides_ > 0 || at < sides_until_))) {
+    if (op.needs_sms || held_up(op) || (op.persistent && at < sides_until_)) {
       lane.waits_for_sms = true;
       lane.ready_at = kNever.count;
     } else {
@@ -220,7 +222,9 @@ bool Engine::start_ready(std::int64_t at) {
   lane.running = true;
   stream.work = op.work;
   if (op.persistent) ++persistents_;
+  if (op.main) ++mains_;
   if (op.side) ++sides_;
+  if (op.in_turn) ++in_turn_;
   if (!op.communicator.valid()) {
     double factor = options_.kernel_work;
     if (options_.kernel_draws.any()) factor *= options_.kernel_draws.factor(id);
@@ -457,7 +461,7 @@ void Engine::find_others() {
 bool Engine::process_compute(std::int64_t at, std::int64_t until) {
   if (at >= others_next_ || some_wait_for_sms_ || !options_.short_ways || at >= others_end()) return false;
   const OpTable::Op& op = first(kCompute);
-  if (op.communicator.valid() || op.needs_sms || (op.persistent && sides_ > 0)) return false;
+  if (op.communicator.valid() || op.needs_sms || held_up(op)) return false;
   const bool awaited = op.place == awaited_place_;
   if (lanes_[kCompute].finish != at) {
     progress(at);

@@ -11,9 +11,9 @@
 //   · end of its communicator's previous collective + communicator_gap          (docs/model.md, "Streams")
 // Behind a node of a CUDA graph the gap is graph_gap.
 // A collective that needs SMs and a kernel of another stream wait, beyond that, while a persistent kernel runs, and a
-// persistent kernel while a kernel of another stream does, and until what waits for that has started
-// (docs/contention.md, "Arrival" and "Kernels of other streams"). While several run, each progresses at the rate of
-// contention.hpp; work is conserved.
+// persistent kernel while a kernel of another stream does, and until what waits for that has started. Kernels of the
+// compute stream and of others of its priority take turns (docs/contention.md, "Arrival" and "Kernels of other
+// streams"). While several run, each progresses at the rate of contention.hpp; work is conserved.
 //
 // Joint collectives (EngineOptions::joint) have other ranks' engines beside them: one that has started holds its SMs
 // and moves nothing until release(), and one that has done its work keeps them until finish(). Each of the two is
@@ -231,6 +231,10 @@ class Engine {
   [[nodiscard]] bool has_stopped(std::uint32_t stream) const {
     return waits(lanes_[stream]) || (streams_[stream].pace == 0 && has_pace(stream));
   }
+  /// Of the compute stream's next op: kernels of other streams leave it no SM.
+  [[nodiscard]] bool held_up(const OpTable::Op& op) const {
+    return (op.persistent && sides_ > 0) || (op.main && in_turn_ > 0);
+  }
   static void stop(Lane& lane) {
     lane.rate = 0;
     if (lane.gate == Gate::moving) lane.finish = kNever.count;
@@ -263,7 +267,9 @@ class Engine {
   std::int64_t gap_unfinished_ = 0;       // issued before now_ less those that have ended
   std::int64_t gap_next_ = kNever.count;  // the first of gap_issues_
   std::size_t persistents_ = 0;           // running ops that leave no SM to what comes later
-  std::size_t sides_ = 0;                 // running kernels of other streams than the compute stream
+  std::size_t mains_ = 0;                 // running kernels of the compute stream
+  std::size_t sides_ = 0;                 // … of other streams
+  std::size_t in_turn_ = 0;               // … of those that take turns with the compute stream's
   std::int64_t sides_until_ = 0;          // until then a persistent kernel lets go before it what waits for one of them
   std::size_t moving_ = 0;                // running collectives that move bytes
   std::size_t waiting_ = 0;               // … that wait for other ranks

@@ -66,7 +66,9 @@ OpId OpTable::submit(const EngineOp& op, std::uint32_t known_running_op) {
   out.running_op = known_running_op == kNoRunningOp ? index_of(op.running_op) : known_running_op;
   const RunningOp& running_op = running_ops_[out.running_op];
   out.side = running_op.role == RunningOp::Role::side_kernel;
-  out.persistent = running_op.role == RunningOp::Role::main_kernel && running_op.kernel.persistent;
+  out.in_turn = out.side && running_op.in_turn;
+  out.main = running_op.role == RunningOp::Role::main_kernel;
+  out.persistent = out.main && running_op.kernel.persistent;
   out.needs_sms = out.side || (running_op.role == RunningOp::Role::collective && running_op.collective.sms > 0);
   out.is_copy = op.is_copy;
   out.lengthens_gaps = op.lengthens_gaps;

@@ -47,7 +47,9 @@ class OpTable {
     std::uint32_t behind = 0;              ///< the next op of its stream, once there is one
     bool needs_sms = false;   ///< starts before kernels of the compute stream do, and waits for resident ones
     bool persistent = false;  ///< a kernel of the compute stream that leaves no SM to what comes later
+    bool main = false;        ///< a kernel of the compute stream
     bool side = false;        ///< a kernel of another stream
+    bool in_turn = false;     ///< RunningOp::in_turn
     bool is_copy = false;
     bool lengthens_gaps = false;
     bool endless = false;

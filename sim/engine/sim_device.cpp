@@ -19,16 +19,17 @@ namespace {
 constexpr Nanoseconds kGraphEdge{2};
 constexpr std::uint32_t kOfGraph = 1U << 30U;  ///< of DeviceLog's `same_as`: prices are fewer
 
-RunningOp kernel_running_op(StreamId stream, KernelClass kernel_class, const KernelDemand& demand) {
+RunningOp kernel_running_op(StreamPlace place, KernelClass kernel_class, const KernelDemand& demand) {
   if (kernel_class == KernelClass::memset) return {};
-  return {stream == kComputeStream ? RunningOp::Role::main_kernel : RunningOp::Role::side_kernel, demand, {}};
+  const auto role = place == StreamPlace::compute ? RunningOp::Role::main_kernel : RunningOp::Role::side_kernel;
+  return {role, demand, {}, place == StreamPlace::in_turn};
 }
 
-RunningOp copy_running_op(const MachineProfile& machine, StreamId stream, CopyKind kind, Bytes bytes,
+RunningOp copy_running_op(const MachineProfile& machine, StreamPlace place, CopyKind kind, Bytes bytes,
                           Nanoseconds work) {
   switch (kind) {
     case CopyKind::device_to_device:  // moves bytes through the SMs and HBM like an elementwise kernel
-      return kernel_running_op(stream, KernelClass::memory_bound, kernel_demand(machine, KernelWork{}));
+      return kernel_running_op(place, KernelClass::memory_bound, kernel_demand(machine, KernelWork{}));
     case CopyKind::peer_to_peer:
       return {RunningOp::Role::collective, {}, peer_copy_demand(machine, bytes, work)};
     case CopyKind::host_to_device:
@@ -58,6 +59,9 @@ SimDevice::SimDevice(const MachineProfile& machine, const CollectiveCost& collec
 
 StreamId SimDevice::create_stream(const StreamOptions& options) {
   stream_names_.push_back(options.name);
+  stream_places_.push_back(stream_places_.empty()  ? StreamPlace::compute
+                           : options.priority >= 0 ? StreamPlace::in_turn
+                                                   : StreamPlace::first);
   if (stream_names_.size() > 1) note(DeviceLog::Kind::add_stream);  // the first is there from the beginning
   return table_.add_stream();
 }
@@ -84,8 +88,8 @@ OpId SimDevice::submit(EngineOp op, std::uint32_t same_as, std::uint32_t* runnin
 }
 
 std::uint32_t& SimDevice::running_op_of(std::uint32_t price, StreamId stream) {
-  const std::size_t place = 2 * std::size_t{price} + (stream == kComputeStream ? 0 : 1);
-  if (place >= running_ops_.size()) running_ops_.resize(place + 2, kNoRunningOp);
+  const std::size_t place = kStreamPlaces * std::size_t{price} + static_cast<std::size_t>(stream_places_[stream.value]);
+  if (place >= running_ops_.size()) running_ops_.resize(place + kStreamPlaces, kNoRunningOp);
   return running_ops_[place];
 }
 
@@ -94,11 +98,11 @@ OpId SimDevice::launch_cost(StreamId stream, const KernelWork& work) {
   if (needs_price(work)) {
     const KernelPrices::Priced& price = prices_.of(work);
     op.work = price.time;
-    op.running_op = kernel_running_op(stream, price.kernel_class, price.demand);
+    op.running_op = kernel_running_op(stream_places_[stream.value], price.kernel_class, price.demand);
     return submit(op, price.index, &running_op_of(price.index, stream));
   }
   op.work = std::min(work.work, kLongestOp);
-  op.running_op = kernel_running_op(stream, work.kernel_class, kernel_demand(machine_, work));
+  op.running_op = kernel_running_op(stream_places_[stream.value], work.kernel_class, kernel_demand(machine_, work));
   return submit(op);
 }
 
@@ -115,7 +119,7 @@ OpId SimDevice::copy(StreamId stream, const CopyWork& work) {
   const Nanoseconds time = price(machine_, work);
   return submit({.stream = stream,
                  .communicator = {},
-                 .running_op = copy_running_op(machine_, stream, work.kind, work.bytes, time),
+                 .running_op = copy_running_op(machine_, stream_places_[stream.value], work.kind, work.bytes, time),
                  .work = time,
                  .is_copy = true});
 }

@@ -65,6 +65,14 @@ struct IssuedWork {
   Nanoseconds host;     ///< the host's own, waits for the device left out
 };
 
+/// Which kernels of a stream go first where SMs are short.
+enum class StreamPlace : std::uint8_t {
+  compute = 0,  ///< the compute stream
+  first = 1,    ///< of higher priority
+  in_turn = 2,  ///< another of its priority, or a lower one
+};
+inline constexpr std::size_t kStreamPlaces = 3;
+
 class SimDevice final : public Device {
  public:
   /// Both references must outlive the device.
@@ -149,7 +157,7 @@ class SimDevice final : public Device {
   OpTable table_;
   Engine engine_;
   KernelPrices prices_;
-  std::vector<std::uint32_t> running_ops_;  // by price, of the compute stream and of others
+  std::vector<std::uint32_t> running_ops_;  // by price and StreamPlace
   std::map<CollectiveRequest, PricedCollective> collective_prices_;
   Nanoseconds first_collective_wait_;  ///< of the options; none once it was waited for
   Nanoseconds host_now_;
@@ -158,6 +166,7 @@ class SimDevice final : public Device {
   Nanoseconds host_blocked_;
   bool in_graph_ = false;
   std::vector<std::string> stream_names_;
+  std::vector<StreamPlace> stream_places_;
   std::vector<Communicator> communicators_;
   std::vector<std::string> caveats_;
   std::vector<CollectiveRan> collectives_ran_;

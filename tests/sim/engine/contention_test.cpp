@@ -285,6 +285,35 @@ TEST_CASE("a kernel of another stream and persistent kernels take turns") {
   CHECK(bench.end(second) == 126'000);
 }
 
+TEST_CASE("any kernels of the compute stream and of another of its priority take turns") {
+  Bench bench;
+  const StreamId optimizer = bench.device.create_stream({"optimizer", 0});
+  const OpId first = bench.elementwise(10'000);
+  bench.device.host_work({1000});
+  const OpId step = bench.elementwise(20'000, optimizer);
+  const OpId second = bench.elementwise(10'000);
+  const OpId next_step = bench.elementwise(20'000, optimizer);
+  bench.device.synchronize();
+  CHECK(bench.end(first) == 14'000);
+  CHECK(bench.start(step) == 14'000);  // ready at 5000
+  CHECK(bench.end(step) == 34'000);
+  CHECK(bench.start(second) == 34'000);  // ready at 15000
+  CHECK(bench.end(second) == 44'000);
+  CHECK(bench.start(next_step) == 44'000);  // ready at 35000
+  CHECK(bench.end(next_step) == 64'000);
+}
+
+TEST_CASE("a kernel of the compute stream's priority stands while one of higher priority runs") {
+  Bench bench;
+  const OpId step = bench.elementwise(20'000, bench.device.create_stream({"optimizer", 0}));
+  bench.device.host_work({5000});
+  const OpId copies = bench.elementwise(30'000, bench.gather);
+  bench.device.synchronize();
+  CHECK(bench.start(copies) == 9000);
+  CHECK(bench.end(copies) == 39'000);
+  CHECK(bench.end(step) == Approx(39'000 + 20'000 - 5000).margin(1));
+}
+
 TEST_CASE("a ring behind a kernel that a GEMM held up starts before the next GEMM") {
   MachineProfile machine = round_machine();
   machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)].persistent = true;
