@@ -19,7 +19,7 @@ sim::Measurements samples_of(const gpu::ProbeResult& probed, std::uint32_t ranks
                                   one.kernel_isolated_us, one.kernel_concurrent_us, one.collective_isolated_us,
                                   one.collective_concurrent_us, one.upcasts});
   for (const gpu::ProbedKernel& one : probed.kernels)
-    samples.kernels.push_back({one.label, one.math, one.bytes, one.us, one.held_us});
+    samples.kernels.push_back({one.label, one.math, one.bytes, one.us, one.held_us, one.streamed_us});
   using What = sim::RateSample::What;
   samples.rates.push_back({What::hbm_copy, 0, probed.hbm_copy});
   if (probed.peer_copy > 0) samples.rates.push_back({What::peer_copy, 256 * kMiB, probed.peer_copy});
@@ -41,6 +41,7 @@ sim::ProbeMeasurements measurements_of(const gpu::ProbeResult& probed, std::uint
   out.memory_other = probed.memory_other;
   out.pcie = probed.pcie;
   out.held_sms = gpu::kHeldSms;
+  out.streamed_bandwidth = probed.streamed_bandwidth;
   const gpu::ProbedLatencies& l = probed.latencies;
   out.latencies = {.kernel_gap = l.kernel_gap,
                    .long_kernel = l.long_kernel,
@@ -107,6 +108,7 @@ Json probe_json(const gpu::ProbeResult& probed) {
                                   {"kernel_isolated_us", one.kernel_isolated_us},
                                   {"collective_isolated_us", one.collective_isolated_us},
                                   {"upcasts", one.upcasts}});
+  json["streamed_gb_per_s"] = probed.streamed_bandwidth;
   json["kernels"] = Json::array();
   for (const gpu::ProbedKernel& one : probed.kernels) {
     const KernelMath& math = one.math;
@@ -118,7 +120,8 @@ Json probe_json(const gpu::ProbeResult& probed) {
                                {"causal", math.causal},
                                {"bytes", one.bytes},
                                {"us", one.us},
-                               {"held_us", one.held_us}});
+                               {"held_us", one.held_us},
+                               {"streamed_us", one.streamed_us}});
   }
   json["notes"] = probed.notes;
   return json;

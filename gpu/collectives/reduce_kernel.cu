@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "gpu/collectives/bulk_copy.cuh"
 #include "gpu/collectives/driver.hpp"
 #include "gpu/collectives/elements.cuh"
 #include "gpu/collectives/reduce_kernel.hpp"
@@ -50,31 +51,6 @@ __device__ bool reached(std::uint32_t value, std::uint32_t wanted) {
   return std::int32_t(value - wanted) >= 0;
 }
 
-__device__ std::uint32_t shared_address(const void* pointer) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
-__device__ void barrier_init(std::uint64_t* barrier, std::uint32_t count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
-}
-__device__ void barrier_expect(std::uint32_t barrier, std::uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-__device__ bool barrier_passed(std::uint32_t barrier, std::uint32_t parity) {
-  std::uint32_t passed;
-  asm volatile(
-      "{\n.reg .pred p;\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, p;\n}"
-      : "=r"(passed)
-      : "r"(barrier), "r"(parity)
-      : "memory");
-  return passed != 0;
-}
-__device__ void bulk_load(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-               "l"(from), "r"(bytes), "r"(barrier)
-               : "memory");
-}
 __device__ void load_shared(uint4& to, std::uint32_t from) {
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w)

@@ -128,18 +128,24 @@ struct OpRange {
 };
 
 /// What a program does in which of its steps: warms up, runs without collectives until power is what it
-/// stays, is timed alone, and is timed once more while SMs are held.
+/// stays, is timed alone, and is timed once while SMs are held by idle CTAs and once while by CTAs that stream memory.
 class Stages final : public ValueObserver {
  public:
   Stages(std::int32_t sustained, SerialDevice& serial, CudaDevice& device, SmHolder& holder)
       : timed_(kWarmSteps + sustained), serial_(serial), device_(device), holder_(holder) {}
 
-  [[nodiscard]] std::int32_t steps() const { return end_of_isolated() + 3; }
+  [[nodiscard]] std::int32_t steps() const { return end_of_isolated() + 5; }
   void loss(std::int32_t step, Address) override {
+    using Load = SmHolder::Load;
+    const cudaStream_t stream = device_.handle(kComputeStream);
     if (step == kWarmSteps - 1) serial_.drop_collectives();
-    // In the middle of a step, so that the next one finds them held, and the last one frees them.
-    if (step == end_of_isolated()) holder_.hold(device_.handle(kComputeStream), kHeldSms);
-    if (step == end_of_isolated() + 2) holder_.release(device_.handle(kComputeStream));
+    // In the middle of a step, so that the next one finds them held, and the one behind it frees them.
+    if (step == end_of_isolated()) holder_.hold(stream, kHeldSms, Load::none);
+    if (step == end_of_isolated() + 2) {
+      holder_.release(stream, Load::none);
+      holder_.hold(stream, kHeldSms, Load::memory);
+    }
+    if (step == end_of_isolated() + 4) holder_.release(stream, Load::memory);
   }
   void gradients(std::int32_t, std::span<const ShardedGradient>) override {}
   /// False where steps are missing.
@@ -151,11 +157,13 @@ class Stages final : public ValueObserver {
     };
     isolated = range(timed_, end_of_isolated());
     held = range(end_of_isolated() + 1, end_of_isolated() + 2);
+    streamed = range(end_of_isolated() + 3, end_of_isolated() + 4);
     return true;
   }
 
   OpRange isolated;
   OpRange held;
+  OpRange streamed;
 
  private:
   [[nodiscard]] std::int32_t end_of_isolated() const { return timed_ + kTimedSteps; }
@@ -195,22 +203,25 @@ void add_medians(const std::vector<NotedKernel>& noted, std::span<const OpTiming
     const NotedKernel* first = nullptr;
     std::vector<double> isolated;
     std::vector<double> held;
+    std::vector<double> streamed;
   };
   std::map<decltype(key(noted.front())), Times> groups;
   for (const NotedKernel& kernel : noted) {
     const bool isolated = stages.isolated.has(kernel.op);
-    if (labels.text(kernel.label).empty() || (!isolated && !stages.held.has(kernel.op))) continue;
+    const bool held = stages.held.has(kernel.op);
+    if (labels.text(kernel.label).empty() || (!isolated && !held && !stages.streamed.has(kernel.op))) continue;
     const OpTiming& timing = timings[kernel.op.value];
     const double us = (timing.end - timing.start).us();
     if (us < kLeastUs) continue;
     Times& times = groups[key(kernel)];
     if (times.first == nullptr) times.first = &kernel;
-    (isolated ? times.isolated : times.held).push_back(us);
+    (isolated ? times.isolated : held ? times.held : times.streamed).push_back(us);
   }
   for (auto& [ignored, times] : groups) {
     if (times.isolated.empty()) continue;
     const NotedKernel& kernel = *times.first;
-    out.push_back({labels.text(kernel.label), kernel.math, kernel.bytes, median(times.isolated), median(times.held)});
+    out.push_back({labels.text(kernel.label), kernel.math, kernel.bytes, median(times.isolated), median(times.held),
+                   median(times.streamed)});
   }
 }
 
@@ -290,10 +301,10 @@ double probe_host_step(Executor& executor, Groups& groups, HostBoundStep step, s
 }
 
 ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t rank, std::uint32_t ranks,
-                            const std::function<void(std::string_view)>& say) {
+                            std::span<const Address> sources, const std::function<void(std::string_view)>& say) {
   ProbedKernels out;
   Gaps gaps;
-  SmHolder holder;
+  SmHolder holder(sources);
   for (const ProbeProgram& program : kPrograms) {
     const Settings settings = settings_of(program, ranks);
     const std::string name =
@@ -325,6 +336,8 @@ ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t ra
       out.notes.push_back(name + ": " + caveat);
     gaps.add(serial.kernels(), rig.device->timings(), stages.isolated);
   }
+  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  out.streamed_bandwidth = holder.bandwidth();
   out.gap = gaps.after_short();
   out.long_gap = gaps.after_long();
   return out;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,13 +16,16 @@ namespace foreshard::gpu {
 
 struct ProbedKernels {
   std::vector<ProbedKernel> kernels;
+  double streamed_bandwidth = 0;   ///< ProbeResult's
   double gap = 0;                  ///< mean µs from the end of a short one to the start of the next, queued by then
   double long_gap = 0;             ///< the same after kernels of kLongKernel or more
   std::vector<std::string> notes;  ///< programs that did not fit into the GPU's memory
 };
 
-/// Collective over the session's ranks, whose number is `ranks`. `say` hears the name of each program.
+/// Collective over the session's ranks, whose number is `ranks`. `sources`: SmHolder's. `say` hears the name of each
+/// program.
 [[nodiscard]] ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t rank, std::uint32_t ranks,
+                                          std::span<const Address> sources,
                                           const std::function<void(std::string_view)>& say);
 
 /// Microseconds that issuing one step of host_bound_steps.hpp takes this rank while its GPU has nothing else to do:

@@ -9,10 +9,12 @@
 
 #include "core/base/median.hpp"
 #include "core/device/transport_traits.hpp"
+#include "gpu/collectives/symmetric_heap.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cuda/device_failure.hpp"
 #include "gpu/probe/kernels.hpp"
 #include "gpu/probe/latencies.hpp"
+#include "gpu/probe/sm_holder.hpp"
 #include "gpu/probe/stopwatch.hpp"
 
 namespace foreshard::gpu {
@@ -44,6 +46,27 @@ KernelWork memory_bound(Bytes bytes) {
   work.math.m = bytes / 4;
   return work;
 }
+
+/// What the CTAs that hold SMs read: a part of this GPU's memory, and the same of its peers' where they can be reached.
+/// Collective.
+class StreamedMemory {
+ public:
+  explicit StreamedMemory(Bootstrap& bootstrap) {
+    const std::uint32_t peers = std::min<std::uint32_t>(bootstrap.local_ranks(), SmHolder::kMaxSources);
+    if (peers < 2 || peers != bootstrap.local_ranks()) return;
+    auto heap = SymmetricHeap::create(bootstrap);
+    if (!heap) return;
+    heap_ = std::move(*heap);
+    const auto own = reinterpret_cast<Address>(require(heap_->allocate(SmHolder::kSourceBytes)));
+    for (std::uint32_t i = 0; i < peers; ++i)
+      sources_.push_back(*heap_->translate(own, (bootstrap.local_rank() + i) % peers));
+  }
+  [[nodiscard]] std::span<const Address> sources() const { return sources_; }
+
+ private:
+  std::unique_ptr<SymmetricHeap> heap_;
+  std::vector<Address> sources_;
+};
 
 class Prober {
  public:
@@ -200,10 +223,14 @@ void Prober::timed_by_cupti() {
   out_.latencies = probe_latencies(executor_, groups, ranks());
   out_.latencies.gather_gap = gather_gap;
   const std::uint32_t rank = session_.bootstrap().rank();
-  ProbedKernels kernels = probe_kernels(executor_, groups, rank, ranks(), [this](std::string_view what) { say(what); });
+  const StreamedMemory streamed(session_.bootstrap());
+  ProbedKernels kernels =
+      probe_kernels(executor_, groups, rank, ranks(), streamed.sources(), [this](std::string_view what) { say(what); });
+  require(session_.bootstrap().barrier("streamed memory"));      // no peer reads this one's any more
   if (kernels.gap > 0) out_.latencies.kernel_gap = kernels.gap;  // of real kernels: that of empty ones is shorter
   if (kernels.gap > 0) out_.latencies.long_kernel = std::max(0.0, kernels.long_gap - kernels.gap);
   out_.kernels = std::move(kernels.kernels);
+  out_.streamed_bandwidth = kernels.streamed_bandwidth;
   out_.notes.insert(out_.notes.end(), kernels.notes.begin(), kernels.notes.end());
 }
 

@@ -17,8 +17,8 @@
 
 namespace foreshard::gpu {
 
-/// SMs that are held while kernels are timed a second time: among what rings (16 to 24) and our own reductions (10 to
-/// 16) take. The profile says it ("/contention/held_sms").
+/// SMs that are held while kernels are timed a second and a third time: among what rings (16 to 24) and our own
+/// reductions (10 to 16) take. The profile says it ("/contention/held_sms").
 inline constexpr std::uint32_t kHeldSms = 12;
 /// Kernels of this length or more fill the GPU and its caches: the next one starts later. Recorded steps on 2 and 4 x
 /// H200, 2026-11-22, next kernels queued: gaps of 1.3 to 1.6 us after shorter ones, 1.8 to 2.5 after these in Llama-8B.
@@ -46,7 +46,8 @@ struct ProbedKernel {
   KernelMath math = {};
   Bytes bytes = 0;
   double us = 0;
-  double held_us = 0;  ///< while kHeldSms SMs are held start to end; 0: not measured
+  double held_us = 0;      ///< while kHeldSms SMs are held start to end; 0: not measured
+  double streamed_us = 0;  ///< while their CTAs stream memory, too
 };
 
 /// A kernel and a collective, each alone and each while the other runs all the time.
@@ -115,6 +116,7 @@ struct ProbeResult {
   std::vector<ProbedCollective> collectives;
   std::vector<ProbedContention> contention;
   std::vector<ProbedKernel> kernels;
+  double streamed_bandwidth = 0;   ///< GB/s, read plus written, of the CTAs beside ProbedKernel::streamed_us
   std::vector<std::string> notes;  ///< what could not be measured, and why
 };
 

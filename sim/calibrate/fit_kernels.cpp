@@ -36,14 +36,30 @@ void add_residual(MachineFit& out, std::string what, const char* model, const st
 
 using Sample = const KernelSample*;
 
-/// What a kernel loses while SMs are held; less than nothing is scatter.
-double held_over_isolated(const KernelSample& sample) {
-  return std::max(1.0, sample.held_us / sample.us);
-}
+/// What kernels of one point lose while SMs are held, by idle CTAs and by ones that stream memory.
+class Losses {
+ public:
+  void add(const KernelSample& sample) {
+    if (sample.held_us <= 0) return;
+    const double held = over_isolated(sample.held_us, sample);
+    held_.push_back(held);
+    if (sample.streamed_us > 0) streamed_.push_back(std::max(held, over_isolated(sample.streamed_us, sample)));
+  }
+  [[nodiscard]] compute::HeldFactors factors() const { return {factor(held_), factor(streamed_)}; }
 
-/// A point of the profile, with its `held` where that was measured.
-Json row(Json numbers, double held) {
-  if (held > 0) numbers.push_back(held);
+ private:
+  /// Less than nothing is scatter.
+  static double over_isolated(double us, const KernelSample& sample) { return std::max(1.0, us / sample.us); }
+  static double factor(const std::vector<double>& factors) { return factors.empty() ? 0 : rounded(median(factors)); }
+
+  std::vector<double> held_;
+  std::vector<double> streamed_;
+};
+
+/// A point of the profile, with those factors that were measured.
+Json row(Json numbers, double held, double streamed) {
+  for (const double factor : {held, streamed})
+    if (factor > 0) numbers.push_back(factor);
   return numbers;
 }
 
@@ -53,7 +69,7 @@ std::vector<KernelFamily::Point> curve(std::vector<Sample> samples) {
   std::vector<KernelFamily::Point> out;
   for (std::size_t first = 0; first < samples.size();) {
     std::vector<double> rates;
-    std::vector<double> held;
+    Losses losses;
     double log_bytes = 0;
     std::size_t last = first;
     const double least = static_cast<double>(samples[first]->bytes);
@@ -61,10 +77,11 @@ std::vector<KernelFamily::Point> curve(std::vector<Sample> samples) {
       const double bytes = static_cast<double>(samples[last]->bytes);
       log_bytes += std::log(bytes);
       rates.push_back(bytes / samples[last]->us);
-      if (samples[last]->held_us > 0) held.push_back(held_over_isolated(*samples[last]));
+      losses.add(*samples[last]);
     }
     const double bytes = std::round(std::exp(log_bytes / static_cast<double>(last - first)));
-    out.push_back({bytes, rounded(bytes / median(rates)), held.empty() ? 0 : rounded(median(held))});
+    const compute::HeldFactors factors = losses.factors();
+    out.push_back({bytes, rounded(bytes / median(rates)), factors.held, factors.streamed});
     first = last;
   }
   return out;
@@ -85,7 +102,7 @@ void fit_families(const Samples& samples, const std::string& source, MachineProf
     machine.compute.families.push_back({label, access, dtype, curve(members)});
     Json points = Json::array();
     for (const KernelFamily::Point& point : machine.compute.families.back().points)
-      points.push_back(row({point.bytes, point.us}, point.held));
+      points.push_back(row({point.bytes, point.us}, point.held, point.streamed));
     section["kernels"].push_back({{"label", label},
                                   {"access", name(access)},
                                   {"dtype", name(dtype)},
@@ -126,7 +143,7 @@ void fit_shapes(const Samples& samples, const std::string& source, MachineProfil
   using Key = std::tuple<KernelMath::Kind, DType, bool>;
   struct Ratios {
     std::vector<double> factors;
-    std::vector<double> held;
+    Losses losses;
   };
   std::map<Key, std::map<Shape, Ratios>> groups;
   machine.compute.shapes.clear();
@@ -137,7 +154,7 @@ void fit_shapes(const Samples& samples, const std::string& source, MachineProfil
     if (modelled <= 0) continue;
     Ratios& ratios = groups[{math.kind, math.dtype, math.causal}][{math.m, math.n, math.k, math.batch}];
     ratios.factors.push_back(sample.us / modelled);
-    if (sample.held_us > 0) ratios.held.push_back(held_over_isolated(sample));
+    ratios.losses.add(sample);
   }
   if (groups.empty()) return;
   section["shapes"] = Json::array();
@@ -148,10 +165,10 @@ void fit_shapes(const Samples& samples, const std::string& source, MachineProfil
     for (const auto& [shape, ratios] : shapes) {
       const auto& [m, n, k, batch] = shape;
       const double factor = rounded(median(ratios.factors));
-      const double held = ratios.held.empty() ? 0 : rounded(median(ratios.held));
+      const auto [held, streamed] = ratios.losses.factors();
       fitted.points.push_back({static_cast<double>(m), static_cast<double>(n), static_cast<double>(k),
-                               static_cast<double>(batch), factor, held});
-      points.push_back(row({m, n, k, batch, factor}, held));
+                               static_cast<double>(batch), factor, held, streamed});
+      points.push_back(row({m, n, k, batch, factor}, held, streamed));
     }
     section["shapes"].push_back({{"kind", name(kind)},
                                  {"dtype", name(dtype)},

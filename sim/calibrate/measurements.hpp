@@ -63,6 +63,8 @@ struct KernelSample {
   Bytes bytes = 0;  ///< of Kind::bytes
   double us = 0;
   double held_us = 0;  ///< while the profile's contention.held_sms are held; 0: not measured
+  double streamed_us =
+      0;  ///< while what holds them streams memory as contention.streamed_bandwidth says; 0: not measured
 };
 
 /// One node as NCCL sees it.

@@ -205,6 +205,8 @@ void set_machine(const ProbeMeasurements& probed, const Latencies& base, Constan
     constants.set("contention", "persistent_side", slowdown(probed.side_copy.gemm_lost), "ratio");
   }
   if (!probed.samples.kernels.empty()) constants.set("contention", "held_sms", probed.held_sms, "count");
+  if (probed.streamed_bandwidth > 0)
+    constants.set("contention", "streamed_bandwidth", probed.streamed_bandwidth, "GB/s");
   // A plan adds a copy's host time for each rank to that of NCCL's call: together they are our own call's.
   if (probed.host.symm_mem_collective > 0) {
     constexpr double kLeastCopyIssue = 0.01;  // us

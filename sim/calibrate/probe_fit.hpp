@@ -51,9 +51,10 @@ struct ProbeMeasurements {
   std::string nccl;         ///< version: "2.28.9"
   std::string date;         ///< "2026-11-21"
   Bytes memory_total = 0;
-  Bytes memory_other = 0;      ///< taken outside the caching allocator with everything loaded
-  double pcie = 0;             ///< GB/s, pinned host to device
-  std::uint32_t held_sms = 0;  ///< SMs occupied while kernels were timed a second time (gpu/probe/sm_holder.hpp)
+  Bytes memory_other = 0;         ///< taken outside the caching allocator with everything loaded
+  double pcie = 0;                ///< GB/s, pinned host to device
+  std::uint32_t held_sms = 0;     ///< SMs occupied while kernels were timed a second time (gpu/probe/sm_holder.hpp)
+  double streamed_bandwidth = 0;  ///< GB/s that their CTAs moved while kernels were timed a third time
   Latencies latencies;
   Host host;
   SideCopy side_copy;

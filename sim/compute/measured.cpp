@@ -52,6 +52,21 @@ void for_each_shape(const ComputeSpec& spec, const KernelMath& math, const Take&
   }
 }
 
+/// The mean of the logarithms of those that were measured; 0 where none was.
+class MeanFactor {
+ public:
+  void add(double factor, double weight) {
+    if (factor <= 0) return;
+    weights_ += weight;
+    sum_ += weight * std::log(factor);
+  }
+  [[nodiscard]] double value() const { return weights_ > 0 ? std::exp(sum_ / weights_) : 0; }
+
+ private:
+  double weights_ = 0;
+  double sum_ = 0;
+};
+
 }  // namespace
 
 std::optional<double> family_time(const ComputeSpec& spec, std::string_view label, const KernelWork& work) {
@@ -79,25 +94,24 @@ double shape_factor(const ComputeSpec& spec, const KernelMath& math) {
   return std::exp(sum / weights);
 }
 
-double held_factor(const ComputeSpec& spec, std::string_view label, const KernelWork& work) {
+HeldFactors held_factors(const ComputeSpec& spec, std::string_view label, const KernelWork& work) {
   if (work.math.kind == KernelMath::Kind::bytes) {
     const KernelFamily* family = label.empty() ? nullptr : family_of(spec, label, work.math);
-    if (family == nullptr || work.bytes == 0) return 0;
+    if (family == nullptr || work.bytes == 0) return {};
     const auto distance = [&](const KernelFamily::Point& point) {
       return std::abs(std::log(point.bytes / static_cast<double>(work.bytes)));
     };
-    return std::min_element(family->points.begin(), family->points.end(),
-                            [&](const auto& a, const auto& b) { return distance(a) < distance(b); })
-        ->held;
+    const auto nearest = std::min_element(family->points.begin(), family->points.end(),
+                                          [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
+    return {nearest->held, nearest->streamed};
   }
-  double weights = 0;
-  double sum = 0;
+  MeanFactor held;
+  MeanFactor streamed;
   for_each_shape(spec, work.math, [&](const ShapeFactors::Point& point, double weight) {
-    if (point.held <= 0) return;
-    weights += weight;
-    sum += weight * std::log(point.held);
+    held.add(point.held, weight);
+    streamed.add(point.streamed, weight);
   });
-  return weights > 0 ? std::exp(sum / weights) : 0;
+  return {held.value(), streamed.value()};
 }
 
 }  // namespace foreshard::sim::compute

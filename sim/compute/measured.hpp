@@ -24,9 +24,14 @@ namespace foreshard::sim::compute {
 /// measured.
 [[nodiscard]] double shape_factor(const ComputeSpec& spec, const KernelMath& math);
 
-/// Time of a kernel while ContentionSpec::held_sms are held, over its isolated time: of a kernel of bytes that of the
-/// nearest size of its family, of others the measured shapes' mean as above, without the model's point. 0 where nothing
-/// was measured.
-[[nodiscard]] double held_factor(const ComputeSpec& spec, std::string_view label, const KernelWork& work);
+/// Time of a kernel while ContentionSpec::held_sms are held, over its isolated time. 0: not measured.
+struct HeldFactors {
+  double held = 0;      ///< by CTAs that do nothing
+  double streamed = 0;  ///< by CTAs that stream memory
+};
+
+/// Of a kernel of bytes those of the nearest size of its family, of others the measured shapes' means as above, without
+/// the model's point.
+[[nodiscard]] HeldFactors held_factors(const ComputeSpec& spec, std::string_view label, const KernelWork& work);
 
 }  // namespace foreshard::sim::compute

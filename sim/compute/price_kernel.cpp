@@ -85,7 +85,9 @@ KernelPrice price_kernel(const MachineProfile& machine, const KernelWork& work, 
                            : static_cast<std::uint32_t>(std::min<std::uint64_t>(out.tiles, machine.sm_count));
   const double peak = seconds.time * machine.peaks.memory_bandwidth;
   out.memory_share = peak > 0 ? std::min(1.0, bytes / peak) : 0;
-  out.held = compute::held_factor(machine.compute, label, work);
+  const compute::HeldFactors factors = compute::held_factors(machine.compute, label, work);
+  out.held = factors.held;
+  out.streamed = factors.streamed;
   return out;
 }
 

@@ -19,7 +19,8 @@ struct KernelPrice {
   std::uint64_t waves = 0;  ///< rounds of tiles over the SMs
   std::uint32_t sms = 0;    ///< SMs at work
   double memory_share = 0;  ///< of the HBM peak, its bytes over its time
-  double held = 0;  ///< measured: time while ContentionSpec::held_sms are held, over isolated time; 0: not measured
+  double held = 0;      ///< measured: time while ContentionSpec::held_sms are held, over isolated time; 0: not measured
+  double streamed = 0;  ///< the same while these SMs' CTAs stream memory
 };
 
 /// Prices `work.math` and `work.bytes`; `work.work` is not looked at. The class is the kernel's own, except that a

@@ -15,6 +15,7 @@ using Role = RunningOp::Role;
 struct Taken {
   double sms = 0;
   double traffic = 0;
+  double traffic_by_sms = 0;  ///< of those that hold SMs
   std::int64_t shortest = 0;  ///< ns until the first of those that hold SMs ends; 0: none does
 };
 
@@ -43,18 +44,29 @@ double stretch_of(const MachineProfile& machine, double traffic) {
   return 1 / (1 - std::min(traffic, machine.contention.most_traffic)) - 1;
 }
 
-/// Time over isolated time while work divides evenly over the SMs that are left.
-double fluid(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
-  const double all = machine.sm_count;
-  const double sms = std::max(1.0, kernel.sms * all / std::max(1.0, all - held));
-  const double stretch = stretch_of(machine, traffic);
-  return sms + kernel.memory * stretch;
+/// What a kernel loses to the others' traffic, over its isolated time. Where CTAs that stream memory hold SMs, kernels
+/// lose more than their bytes say: operands leave the L2, and blocks share SMs with those CTAs. That was measured at
+/// one rate.
+double traffic_loss(const MachineProfile& machine, const KernelDemand& kernel, const Taken& taken) {
+  const ContentionSpec& spec = machine.contention;
+  const double stretch = stretch_of(machine, taken.traffic);
+  if (kernel.streamed <= 0 || spec.streamed_bandwidth <= 0 || taken.traffic_by_sms <= 0) return kernel.memory * stretch;
+  const double by_sms = stretch_of(machine, taken.traffic_by_sms);
+  const double measured_at = stretch_of(machine, spec.streamed_bandwidth / spec.memory_bandwidth);
+  return std::max(0.0, kernel.streamed - kernel.held) * by_sms / measured_at + kernel.memory * (stretch - by_sms);
 }
 
-double covered(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
-  const double even = fluid(machine, kernel, held, traffic);
-  if (kernel.tiles == 0 || held <= 0) return even;
-  return std::max(even, covered_waves(machine, kernel.tiles, held));
+/// Time over isolated time while work divides evenly over the SMs that are left.
+double fluid(const MachineProfile& machine, const KernelDemand& kernel, const Taken& taken) {
+  const double all = machine.sm_count;
+  const double sms = std::max(1.0, kernel.sms * all / std::max(1.0, all - taken.sms));
+  return sms + traffic_loss(machine, kernel, taken);
+}
+
+double covered(const MachineProfile& machine, const KernelDemand& kernel, const Taken& taken) {
+  const double even = fluid(machine, kernel, taken);
+  if (kernel.tiles == 0 || taken.sms <= 0) return even;
+  return std::max(even, covered_waves(machine, kernel.tiles, taken.sms));
 }
 
 /// A loss that was measured where the model loses `usual`, scaled to where it loses `now`; unscaled where the model's
@@ -64,16 +76,17 @@ double loss_now(const MachineProfile& machine, double measured, double usual, do
 }
 
 /// Beside collectives from start to end, the kernel's own measured factor taken into account.
-double with_collectives(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
-  if (kernel.held > 0 && held > 0) {
-    const double lost = loss_now(machine, kernel.held, covered(machine, kernel, machine.contention.held_sms, 0),
-                                 covered(machine, kernel, held, 0));
-    return 1 + lost + kernel.memory * stretch_of(machine, traffic);
+double with_collectives(const MachineProfile& machine, const KernelDemand& kernel, const Taken& taken) {
+  if (kernel.held > 0 && taken.sms > 0) {
+    const double lost = loss_now(machine, kernel.held, covered(machine, kernel, {.sms = machine.contention.held_sms}),
+                                 covered(machine, kernel, {.sms = taken.sms}));
+    return 1 + lost + traffic_loss(machine, kernel, taken);
   }
-  const double model = covered(machine, kernel, held, traffic);
-  if (kernel.ring_slowdown <= 0 || held <= 0) return model;
-  return 1 +
-         loss_now(machine, kernel.ring_slowdown, covered(machine, kernel, machine.contention.ring.sms, traffic), model);
+  const double model = covered(machine, kernel, taken);
+  if (kernel.ring_slowdown <= 0 || taken.sms <= 0) return model;
+  Taken ring = taken;
+  ring.sms = machine.contention.ring.sms;
+  return 1 + loss_now(machine, kernel.ring_slowdown, covered(machine, kernel, ring), model);
 }
 
 bool one_wave(const MachineProfile& machine, const KernelDemand& kernel) {
@@ -106,12 +119,12 @@ double late_blocks(double covered, double left, Progress kernel) {
 PairRates::Loss loss_of(const MachineProfile& machine, const KernelDemand& kernel, const Taken& taken) {
   PairRates::Loss out;
   if (taken.sms <= 0 && taken.traffic <= 0) return out;
-  out.beside = with_collectives(machine, kernel, taken.sms, taken.traffic);
+  out.beside = with_collectives(machine, kernel, taken);
   if (one_wave(machine, kernel)) {
     out.asks = PairRates::Asks::late_blocks;
   } else if (kernel.shaped) {
     out.asks = PairRates::Asks::freed_tiles;
-    out.freed = std::min(out.beside, fluid(machine, kernel, taken.sms, taken.traffic));
+    out.freed = std::min(out.beside, fluid(machine, kernel, taken));
   }
   return out;
 }
@@ -232,6 +245,7 @@ Taken run_collectives(std::span<const RunningOp* const> running, std::span<const
     taken.traffic += demand.traffic / slowdown;
     if (demand.sms <= 0) continue;
     taken.sms += demand.sms;
+    taken.traffic_by_sms += demand.traffic / slowdown;
     if (!kernels.shaped) continue;
     const std::int64_t left = time_left(shares[i].remaining, rates[i]);
     taken.shortest = taken.shortest == 0 ? left : std::min(taken.shortest, left);
@@ -307,11 +321,12 @@ std::int64_t kernel_rate(const PairRates& pair, const Share& kernel, std::int64_
 double slowdown_with_rings(const MachineProfile& machine, const KernelDemand& kernel, double sms) {
   if (sms <= 0) return 1;
   const CollectivePath& ring = machine.contention.ring;
-  return with_collectives(machine, kernel, sms, usual_traffic(machine, ring, kernel.pressure));
+  const double traffic = usual_traffic(machine, ring, kernel.pressure);
+  return with_collectives(machine, kernel, {.sms = sms, .traffic = traffic, .traffic_by_sms = traffic});
 }
 
 double slowdown_with_copy_engine(const MachineProfile& machine, const KernelDemand& kernel) {
-  return fluid(machine, kernel, 0, usual_traffic(machine, machine.contention.copy_engine, kernel.pressure));
+  return fluid(machine, kernel, {.traffic = usual_traffic(machine, machine.contention.copy_engine, kernel.pressure)});
 }
 
 double slowdown_with_side_kernel(const MachineProfile& machine, const KernelDemand& kernel) {

@@ -55,6 +55,7 @@ KernelDemand kernel_demand(const MachineProfile& machine, const KernelWork& kern
     out.sms = 1 - out.memory * (1 - machine.contention.full_rate_sms);
   }
   out.held = price.held;
+  out.streamed = price.streamed;
   return out;
 }
 

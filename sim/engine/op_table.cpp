@@ -14,8 +14,8 @@ std::uint64_t hash_of(const RunningOp& running_op) {
   const KernelDemand& kernel = running_op.kernel;
   const CollectiveDemand& other = running_op.collective;
   std::uint64_t hash = static_cast<std::uint64_t>(running_op.role) * 1024 + kernel.tiles;
-  for (const double value :
-       {kernel.memory, kernel.clock, kernel.ring_slowdown, kernel.held, other.sms, other.link, other.traffic})
+  for (const double value : {kernel.memory, kernel.clock, kernel.ring_slowdown, kernel.held, kernel.streamed, other.sms,
+                             other.link, other.traffic})
     hash = (hash ^ std::bit_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15 + (hash >> 29);  // golden ratio's bits
   return hash;
 }

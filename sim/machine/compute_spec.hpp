@@ -88,7 +88,8 @@ struct KernelFamily {
   struct Point {
     double bytes = 0;
     double us = 0;
-    double held = 0;  ///< time while ContentionSpec::held_sms SMs are held, over isolated time; 0: not measured
+    double held = 0;      ///< time while ContentionSpec::held_sms SMs are held, over isolated time; 0: not measured
+    double streamed = 0;  ///< the same while what holds them streams memory (streamed_bandwidth); not below `held`
   };
   std::string label;  ///< KernelWork::label's text: "aten::mul", "fsdp::chunk_cat"
   MemoryAccess access = MemoryAccess::contiguous;
@@ -104,7 +105,8 @@ struct ShapeFactors {
     double k = 0;
     double batch = 1;
     double factor = 1;
-    double held = 0;  ///< as KernelFamily::Point::held
+    double held = 0;  ///< as KernelFamily::Point's
+    double streamed = 0;
   };
   KernelMath::Kind kind = KernelMath::Kind::gemm;
   DType dtype = DType::bfloat16;

@@ -43,6 +43,9 @@ struct ContentionSpec {
   PullReduceCtas own_reduce;  ///< SMs that pull_reduce holds, one a CTA
   /// SMs that were held from start to end while the `held` factors of measured kernels (compute_spec.hpp) were found.
   double held_sms = 12;
+  /// Bytes a second, read and written, that the CTAs on these SMs moved while `streamed` factors were found; 0: none
+  /// were.
+  double streamed_bandwidth = 0;
   double tail_tile = 1;  ///< time of a tile computed after the others are done, over that of a tile among all
   /// GEMMs of more tiles than this many times the SMs hand tiles out one by one; others fix them in advance.
   double static_waves = 0;

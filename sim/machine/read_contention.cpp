@@ -82,11 +82,11 @@ double read_slowdown(ProfileReader& reader, const Json& contention, std::string_
 }  // namespace
 
 void read_contention(ProfileReader& reader, const Json& contention, MachineProfile& profile) {
-  static constexpr std::array<std::string_view, 19> kKeys{
+  static constexpr std::array<std::string_view, 20> kKeys{
       "memory_bandwidth", "ring",          "symmetric",    "copy_engine", "own_reduce",
       "held_sms",         "tail_tile",     "static_waves", "side_kernel", "with_side_kernel",
       "persistent_side",  "full_rate_sms", "busy_link",    "usual_link",  "most_traffic",
-      "cluster",          "one_wave",      "least_loss",   "classes"};
+      "cluster",          "one_wave",      "least_loss",   "classes",     "streamed_bandwidth"};
   reader.known_keys(contention, "/contention", kKeys);
   ContentionSpec& out = profile.contention;
   out.memory_bandwidth = kGiga * reader.constant(contention, "/contention", "memory_bandwidth", "GB/s");
@@ -96,6 +96,8 @@ void read_contention(ProfileReader& reader, const Json& contention, MachineProfi
   read_own_reduce(reader, contention, out.own_reduce);
   if (reader.member(contention, "/contention", "held_sms", false) != nullptr)
     out.held_sms = reader.constant(contention, "/contention", "held_sms", "count");
+  if (reader.member(contention, "/contention", "streamed_bandwidth", false) != nullptr)
+    out.streamed_bandwidth = kGiga * reader.constant(contention, "/contention", "streamed_bandwidth", "GB/s");
   out.tail_tile = reader.constant(contention, "/contention", "tail_tile", "ratio");
   out.static_waves = reader.constant(contention, "/contention", "static_waves", "count", true);
   out.side_kernel = read_slowdown(reader, contention, "side_kernel");

@@ -23,12 +23,14 @@ constexpr auto kDTypeNames = [] {
   return words;
 }();
 
-/// One row of numbers above 0, each at most as `most` says; empty after an error. One number more may follow them, a
-/// `held` of compute_spec.hpp: 0 where it does not.
+constexpr std::size_t kFactors = 2;
+
+/// One row of numbers above 0, each at most as `most` says; empty after an error. Up to two more may follow them,
+/// `held` and `streamed` of compute_spec.hpp: 0 where they do not.
 std::vector<double> numbers(ProfileReader& reader, const Json& row, const std::string& place,
                             std::span<const double> most) {
   std::vector<double> out;
-  if (row.is_array() && (row.size() == most.size() || row.size() == most.size() + 1))
+  if (row.is_array() && row.size() >= most.size() && row.size() <= most.size() + kFactors)
     for (std::size_t i = 0; i < row.size(); ++i) {
       const double value = row[i].is_number() ? row[i].get<double>() : 0;
       const bool fits = i < most.size() ? value > 0 && value <= most[i] : value >= 1 && value <= kMaxFactor;
@@ -36,11 +38,12 @@ std::vector<double> numbers(ProfileReader& reader, const Json& row, const std::s
     }
   const bool complete = row.is_array() && out.size() == row.size() && out.size() >= most.size();
   if (complete) {
-    out.resize(most.size() + 1);
+    out.resize(most.size() + kFactors);
     return out;
   }
-  reader.fail(place, fmt::format("{} numbers are expected here, above 0 and each at most {}; one of 1 to {} may follow",
-                                 most.size(), fmt::join(most, ", "), kMaxFactor));
+  reader.fail(place,
+              fmt::format("{} numbers are expected here, above 0 and each at most {}; up to two of 1 to {} may follow",
+                          most.size(), fmt::join(most, ", "), kMaxFactor));
   return {};
 }
 
@@ -71,7 +74,7 @@ KernelFamily read_family(ProfileReader& reader, const Json& entry, const std::st
       const std::vector<double> row = numbers(reader, (*points)[i], at, kMax);
       if (row.empty()) break;
       if (!out.points.empty() && row[0] <= out.points.back().bytes) reader.fail(at, "bytes must ascend");
-      out.points.push_back({row[0], row[1], row[2]});
+      out.points.push_back({row[0], row[1], row[2], row[3]});
     }
   reader.source(entry, place);
   return out;
@@ -92,7 +95,7 @@ ShapeFactors read_shapes(ProfileReader& reader, const Json& entry, const std::st
   if (const Json* points = points_of(reader, entry, place))
     for (std::size_t i = 0; i < points->size() && !reader.error(); ++i) {
       const auto row = numbers(reader, (*points)[i], fmt::format("{}/points/{}", place, i), kMax);
-      if (!row.empty()) out.points.push_back({row[0], row[1], row[2], row[3], row[4], row[5]});
+      if (!row.empty()) out.points.push_back({row[0], row[1], row[2], row[3], row[4], row[5], row[6]});
     }
   reader.source(entry, place);
   return out;

@@ -24,7 +24,7 @@ gpu::ProbeResult probed() {
   out.side = {1.25, 0.75, 0.3};
   KernelMath rows;
   rows.access = MemoryAccess::row;
-  out.kernels = {{"foreshard::rms_norm", rows, 64 * kMiB, 77, 80},
+  out.kernels = {{"foreshard::rms_norm", rows, 64 * kMiB, 77, 80, 95},
                  {"aten::mm", {KernelMath::Kind::gemm, DType::bfloat16, false, 1, 512, 512, 512}, 0, 6}};
   out.collectives = {{CollectiveKind::all_gather, Transport::nccl, 128 * kMiB, 400, false}};
   for (const bool upcasts : {false, true})
@@ -77,6 +77,7 @@ TEST_CASE("the fit gets collectives, kernels and rates as samples of one node") 
   CHECK(samples.contention[1].collective_concurrent_us == 1900);
   REQUIRE(samples.kernels.size() == 2);
   CHECK(samples.kernels[0].held_us == 80);
+  CHECK(samples.kernels[0].streamed_us == 95);
   CHECK(samples.kernels[1].math.m == 512);
 }
 
@@ -85,6 +86,7 @@ TEST_CASE("every measured kernel stands in probe's JSON") {
   REQUIRE(json["kernels"].size() == 2);
   CHECK(json["kernels"][0]["label"] == "foreshard::rms_norm");
   CHECK(json["kernels"][0]["access"] == "row");
+  CHECK(json["kernels"][0]["streamed_us"] == 95);
   CHECK(json["kernels"][1]["kind"] == "gemm");
   CHECK(json["kernels"][1]["shape"] == Json({512, 512, 512, 1}));
   REQUIRE(json["contention"].size() == 2);

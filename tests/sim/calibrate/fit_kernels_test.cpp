@@ -115,6 +115,23 @@ TEST_CASE("what kernels lose while SMs are held comes back with their price") {
   CHECK(read(fitted({samples[3]})).compute.shapes[0].points[0].held == 0);
 }
 
+TEST_CASE("what kernels lose to CTAs that stream memory is no less than to idle ones, and optional") {
+  const std::vector<KernelSample> samples{{"own::norm", kRows, 4 * kMiB, 5, 6, 8},
+                                          {"own::norm", kRows, 64 * kMiB, 60, 72, 66},
+                                          {"aten::mm", gemm(512, 512, 512), 0, 4, 5, 7},
+                                          {"aten::mm", gemm(8192, 512, 512), 0, 20, 22}};
+  const MachineProfile machine = read(fitted(samples));
+  const auto price = [&](const KernelMath& math, Bytes bytes, std::string_view label) {
+    return price_kernel(machine, {KernelClass::memory_bound, {}, bytes, 0, {}, math}, label);
+  };
+  CHECK(price(kRows, 4 * kMiB, "own::norm").held == Approx(1.2));
+  CHECK(price(kRows, 4 * kMiB, "own::norm").streamed == Approx(1.6));
+  CHECK(price(kRows, 64 * kMiB, "own::norm").streamed == Approx(1.2));
+  CHECK(price(gemm(512, 512, 512), 0, {}).streamed == Approx(1.75));
+  CHECK(price(gemm(8192, 512, 512), 0, {}).held == Approx(1.1).epsilon(0.001));
+  CHECK(read(fitted({samples[3]})).compute.shapes[0].points[0].streamed == 0);
+}
+
 TEST_CASE("reductions into a wider dtype have a table of their own") {
   Measurements measured = of({});
   for (const bool upcasts : {false, true})

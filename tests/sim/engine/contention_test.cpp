@@ -285,6 +285,27 @@ TEST_CASE("a kernel of another stream and persistent kernels take turns") {
   CHECK(bench.end(second) == 126'000);
 }
 
+TEST_CASE(
+    "what a kernel loses to CTAs that stream memory counts where it was measured, in proportion to their traffic") {
+  MachineProfile machine = round_machine();
+  machine.contention.streamed_bandwidth = 0.2e12;  // of 1e12: accesses take 1 / (1 - 0.2) as long, 0.25 more
+  KernelDemand kernel;
+  kernel.held = 1.1;
+  kernel.streamed = 1.6;
+  kernel.memory = 0.4;
+  const auto slowdown = [&](const CollectiveDemand& collective) {
+    const PairRates pair =
+        pair_rates(machine, {RunningOp::Role::main_kernel, kernel, {}}, {RunningOp::Role::collective, {}, collective});
+    return static_cast<double>(kFullRate) / static_cast<double>(pair.beside);
+  };
+  CHECK(slowdown({.sms = 12, .traffic = 0.2}) == Approx(1.6).epsilon(1e-4));
+  CHECK(slowdown({.sms = 12, .traffic = 0.5}) == Approx(1.1 + 0.5 * 1 / 0.25).epsilon(1e-4));
+  CHECK(slowdown({.sms = 12}) == Approx(1.1).epsilon(1e-4));                  // it waits for other ranks
+  CHECK(slowdown({.traffic = 0.2}) == Approx(1 + 0.4 * 0.25).epsilon(1e-4));  // copy engines: its bytes say
+  kernel.streamed = 0;
+  CHECK(slowdown({.sms = 12, .traffic = 0.2}) == Approx(1.1 + 0.4 * 0.25).epsilon(1e-4));
+}
+
 TEST_CASE("any kernels of the compute stream and of another of its priority take turns") {
   Bench bench;
   const StreamId optimizer = bench.device.create_stream({"optimizer", 0});
