@@ -10,6 +10,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 SIZES = {
     "tiny": {"dim": 1024, "heads": 16, "kv_heads": 4, "ffn": 2816, "layers": 8, "vocab": 32000},
     "1b": {"dim": 2048, "heads": 32, "kv_heads": 8, "ffn": 8192, "layers": 16, "vocab": 128256},
+    "3b": {"dim": 3072, "heads": 24, "kv_heads": 8, "ffn": 8192, "layers": 28, "vocab": 128256},
     "8b": {"dim": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336, "layers": 32, "vocab": 128256},
 }
 

@@ -22,6 +22,7 @@ QWEN3 = {
 }  # fmt: skip
 CASES = {  # source, model of train.py, batch, seq, further options of tune
     "llama-1b": ("llama-1b", "1b", 2, 2048, []),
+    "llama-3b": ("llama-3b", "3b", 2, 2048, []),
     "llama-8b": ("llama-8b", "8b", 1, 2048, ["--memory-limit", "75GiB"]),
     "qwen3-1.7b": (QWEN3, QWEN3, 2, 2048, []),
     "qwen3-1.7b-4": (QWEN3, QWEN3, 4, 2048, []),

@@ -1,6 +1,6 @@
 """Trains a Llama or a Hugging Face model as printed lines of Python say (`foreshard tune`, `sweep`), and measures it.
 
-torchrun --nproc-per-node 4 train.py --model 1b|8b|CONFIG.json --batch 2 --seq 2048 --lines LINES.py --out OUT.json
+torchrun --nproc-per-node 4 train.py --model 1b|3b|8b|CONFIG.json --batch 2 --seq 2048 --lines LINES.py --out OUT.json
 
 LINES.py holds what stands behind «in PyTorch:», or `pytorch.lines` of `tune --json`. The program is the one that plans
 of models assume: parameters made on the device after fully_shard, torch.optim.Adam, random tokens. Step times are CUDA
