@@ -93,13 +93,24 @@ Bytes bytes_of(const TensorView& view) {
   return view.absent ? 0 : view.numel() * itemsize(view.dtype);
 }
 
+/// What a kernel reads or writes of an operand that it walks once. copy_in writes this rank's places alone, of a block
+/// that may be the whole group's.
+Bytes bytes_of(const Kernel& kernel, std::size_t operand) {
+  const TensorView& view = kernel.operands[operand];
+  if (kernel.op != KernelOp::copy_in || operand > 0) return bytes_of(view);
+  const std::size_t shards = std::min(kernel.operands.size() - 1, kernel.integers.size());
+  std::uint64_t elements = 0;
+  for (std::size_t i = 0; i < shards; ++i) elements += static_cast<std::uint64_t>(kernel.integers[i]);
+  return elements * itemsize(view.dtype);
+}
+
 Bytes moved(const Kernel& kernel, const Rule& rule) {
   Bytes bytes = 0;
   for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
     const TensorView& view = kernel.operands[i];
     const char times = rule.moves[std::min(i, rule.moves.size() - 1)];
     if (times != 'r')
-      bytes += static_cast<Bytes>(times - '0') * bytes_of(view);
+      bytes += static_cast<Bytes>(times - '0') * bytes_of(kernel, i);
     else if (!view.shape.empty() && view.shape.back() > 0)
       bytes += bytes_of(view) / view.shape.back();
   }
@@ -299,7 +310,7 @@ double flops(const KernelMath& math) {
 
 Bytes operand_bytes(const Kernel& kernel) {
   Bytes bytes = 0;
-  for (const TensorView& view : kernel.operands) bytes += bytes_of(view);
+  for (std::size_t i = 0; i < kernel.operands.size(); ++i) bytes += bytes_of(kernel, i);
   return bytes;
 }
 

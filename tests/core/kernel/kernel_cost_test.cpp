@@ -192,5 +192,16 @@ TEST_CASE("a kernel without a rule moves its operands once, elements uncounted")
   CHECK(copied.math == KernelMath{});
 }
 
+TEST_CASE("copy_in writes this rank's places, of a block that may be the whole group's") {
+  Kernel kernel;
+  kernel.op = KernelOp::copy_in;
+  kernel.operands = {dense({26}), dense({10}, DType::float32), dense({3}, DType::float32)};
+  kernel.integers = {10, 3};
+  CHECK(operand_bytes(kernel) == 2 * 13 + 4 * 13);
+  kernel.integers = {10, 3, 10, 23};  // rank 1's, behind rank 0's of each parameter
+  CHECK(operand_bytes(kernel) == 2 * 13 + 4 * 13);
+  CHECK(kernel_cost(kernel).bytes == 2 * 13 + 4 * 13);
+}
+
 }  // namespace
 }  // namespace foreshard
