@@ -148,10 +148,18 @@ std::string end_of(double ms) {
   return fmt::format("{:.{}f}", ms, ms >= 1000 ? 0 : ms >= 100 ? 1 : 2);
 }
 
+/// The rank that the one whose times these are waits for, where that is late by its own GPU or host; none: none is.
+std::optional<std::uint32_t> awaited_rank(const sim::Prediction& p) {
+  if (!p.stragglers || !p.stragglers->late || p.stragglers->late->collectives) return std::nullopt;
+  const std::uint32_t late = p.stragglers->late->rank;
+  return late == p.stragglers->ranks.front().rank ? std::nullopt : std::optional(late);
+}
+
 /// What the step is bound by, with what says so: of links how long they are busy, of a host that nothing was measured
 /// of how much slower it may be for another bound to hold.
 std::string bound_words(const sim::Prediction& p) {
-  std::string out(bound_word(p));
+  std::string out = bound_word(p);
+  if (awaited_rank(p)) return out;
   if (p.bound_by() == sim::BoundBy::links)
     out += fmt::format(" (collectives run for {:.0f} % of it)", share_of(p.communication_ms, p.step_ms));
   if (p.host_bound && p.bound_by() != sim::BoundBy::host)
@@ -200,29 +208,6 @@ std::string members_words(const sim::RankGroup& group, std::uint32_t world) {
   return (group.count == 1 ? "rank " : "ranks ") + rank_words(group.members, kRuns);
 }
 
-/// The first of what fits, in one line.
-std::string best_that_fits(const sim::Prediction& p, const sim::Remedies& remedies) {
-  if (remedies.useful.empty())
-    return fmt::format("none of {} changes that were simulated makes it fit", remedies.tried);
-  const sim::Remedy& best = remedies.useful.front();
-  std::vector<std::string> why = best.not_valid;  // beyond what the plan itself says below
-  std::erase_if(why, [&](const std::string& one) {
-    return std::find(p.not_valid.begin(), p.not_valid.end(), one) != p.not_valid.end();
-  });
-  return fmt::format("{} {} fit: {} reserved{}{}{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
-                     format_bytes(best.peaks.reserved),
-                     best.has_time ? fmt::format(", {} a step{}", milliseconds(best.step_ms),
-                                                 p.unlike ? " if all ranks were alike" : "")
-                                   : std::string(),
-                     best.valid    ? ""
-                     : why.empty() ? " (not valid)"
-                                   : fmt::format(" (not valid: {})", fmt::join(why, "; ")),
-                     best.host_bytes_a_node > 0
-                         ? fmt::format("; it {}, and how much that has is in no profile", host_memory_words(best))
-                         : std::string(),
-                     best.largest ? fmt::format(" ({})", words_of(*best.largest)) : std::string());
-}
-
 /// "; what each costs alone, and beside the others: rank 5's GPU 3.00 and 1.20 ms, …"; empty of one difference.
 std::string costs_words(const sim::Prediction& p) {
   std::vector<std::string> costs;
@@ -255,6 +240,26 @@ std::string ranks_line(const sim::Prediction& p) {
       "ranks that differ ({}) {}: {:.2f} ms if all were alike; in the step rank 0 waits for other ranks "
       "for {:.2f} ms{}",
       rank_differences(p), change, p.step_alike_ms, waits.ms(), costs_words(p));
+}
+
+std::string fitting_words(const sim::Remedies& remedies, const std::vector<std::string>& said, bool alike) {
+  if (remedies.useful.empty())
+    return fmt::format("none of {} changes that were simulated makes it fit", remedies.tried);
+  const sim::Remedy& best = remedies.useful.front();
+  std::vector<std::string> why = best.not_valid;
+  std::erase_if(why, [&](const std::string& one) { return std::find(said.begin(), said.end(), one) != said.end(); });
+  return fmt::format(
+      "{} {} fit: {} reserved{}{}{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
+      format_bytes(best.peaks.reserved),
+      best.has_time ? fmt::format(", {} a step{}", milliseconds(best.step_ms), alike ? " if all ranks were alike" : "")
+                    : std::string(),
+      best.valid    ? ""
+      : why.empty() ? " (not valid)"
+                    : fmt::format(" (not valid: {})", fmt::join(why, "; ")),
+      best.host_bytes_a_node > 0
+          ? fmt::format("; it {}, and how much that has is in no profile", host_memory_words(best))
+          : std::string(),
+      best.largest ? fmt::format(" ({})", words_of(*best.largest)) : std::string());
 }
 
 std::string rank_differences(const sim::Prediction& p) {
@@ -310,12 +315,14 @@ std::string text_of(const FailedPlace& place) {
 
 std::string_view bound_name(const sim::Prediction& p) {
   constexpr std::array<std::string_view, 3> kNames{"gpu", "links", "host"};
+  if (awaited_rank(p)) return "ranks";
   return kNames[static_cast<std::size_t>(p.bound_by())];
 }
 
-std::string_view bound_word(const sim::Prediction& p) {
+std::string bound_word(const sim::Prediction& p) {
   constexpr std::array<std::string_view, 3> kWords{"GPU-bound", "link-bound", "host-bound"};
-  return kWords[static_cast<std::size_t>(p.bound_by())];
+  if (const auto rank = awaited_rank(p)) return fmt::format("waits for rank {}", *rank);
+  return std::string(kWords[static_cast<std::size_t>(p.bound_by())]);
 }
 
 std::string_view rate_unit(const Settings& settings) {
@@ -331,12 +338,18 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
                                       const sim::Remedies* fitting) {
   std::vector<std::string> lines = end_lines(p);
   if (!p.hang && !p.deadlock) lines.push_back(memory_line(p, basis.machine_assumed));
-  if (fitting != nullptr) lines.push_back(best_that_fits(p, *fitting));
+  if (fitting != nullptr) lines.push_back(fitting_words(*fitting, p.not_valid, p.unlike));
   if (p.flapping && !p.flapping->job_end) lines.push_back(flapping_line(p));
   if (p.has_time) lines.push_back((p.flapping ? kLinksUp : "") + time_line(p, time));
   if (p.run.settings.expert_parallel > 1) lines.push_back(experts_line(p));
   if (!p.has_time && !p.out_of_memory && !p.deadlock && !p.hang)
-    lines.emplace_back("step time not known: the source has no times (no profiler trace of eager steps)");
+    lines.push_back("step time not known: " + (p.time_unknown.empty()
+                                                   ? "the source has no times (no profiler trace of eager steps)"
+                                                   : p.time_unknown.front()));
+  if (p.has_time && p.emulated)
+    lines.emplace_back(
+        "of run --emulate: the source does not say what its kernels compute, so each takes the time that it has there; "
+        "FSDP2's part, collectives and the host's waits are foreshard's");
   if (p.has_time && !rank_differences(p).empty()) lines.push_back(ranks_line(p));
   if (p.trials) lines.push_back(trials_line(*p.trials, p.step_ms));
   if (p.beside) lines.push_back(beside_line(*p.beside, p.step_ms));

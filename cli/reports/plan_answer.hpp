@@ -28,9 +28,11 @@ struct FailedPlace {
 /// "step 1, backward, layers.14 (aten::mm)".
 [[nodiscard]] std::string text_of(const FailedPlace& place);
 
-/// What the step is bound by: "gpu", "links", "host"; in words: "GPU-bound", "link-bound", "host-bound".
+/// What the step is bound by: "gpu", "links", "host", or "ranks": another rank than the one whose times these are is
+/// late by its own GPU or host (Stragglers::late). In words: "GPU-bound", "link-bound", "host-bound", "waits for rank
+/// 5".
 [[nodiscard]] std::string_view bound_name(const sim::Prediction& p);
-[[nodiscard]] std::string_view bound_word(const sim::Prediction& p);
+[[nodiscard]] std::string bound_word(const sim::Prediction& p);
 
 /// "tokens/s/GPU", or "samples/s/GPU" of a model without a sequence.
 [[nodiscard]] std::string_view rate_unit(const Settings& settings);
@@ -46,6 +48,11 @@ struct FailedPlace {
 
 /// Bytes that the caching allocator could take beyond the peak of reserved memory; 0 where it ran out of memory.
 [[nodiscard]] Bytes free_at_peak(const sim::Prediction& p);
+
+/// The first of what fits, in one line, or that none of what was tried does. `said`: reasons why it is not valid that
+/// stand elsewhere; `alike`: its time is that of ranks that are alike, and the job's are not.
+[[nodiscard]] std::string fitting_words(const sim::Remedies& remedies, const std::vector<std::string>& said,
+                                        bool alike);
 
 /// What a plan starts from.
 struct PlanBasis {

@@ -40,12 +40,14 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
     return refuse("a capture's kernels are those that PyTorch ran",
                   fmt::format("plan from a model with --kernels {}", name(wanted.kernels)));
   if (wanted.float8 != have.float8)
-    return refuse("float8 changes what the program's kernels compute",
-                  fmt::format("plan from a model with --float8 {}", name(wanted.float8)));
+    return refuse("float8 changes the program's kernels, and here are those that it was recorded or planned with alone",
+                  fmt::format("plan the model (its preset or config.json) with --float8 {}", name(wanted.float8)));
   if (wanted.float8_all_gather != have.float8_all_gather)
     return refuse(
-        "float8_all_gather changes what the program's kernels compute",
-        fmt::format("plan from a model {} --float8-all-gather", wanted.float8_all_gather ? "with" : "without"));
+        "float8_all_gather changes the program's kernels (who casts weights, and when), and here are those that it was "
+        "planned with alone",
+        fmt::format("plan the model (its preset or config.json) {} --float8-all-gather",
+                    wanted.float8_all_gather ? "with" : "without"));
   if (wanted.shard_ranks() != have.shard_ranks() && !workload.shards_known)
     return refuse(fmt::format("the shard group cannot change from {} to {} ranks: the recorded allocations of the "
                               "parameter shards were not recognised",
@@ -70,15 +72,10 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
 }
 
 void add_time_caveats(const Settings& have, const Settings& wanted, AdaptedWorkload& out) {
-  if (wanted.optimizer != have.optimizer) {
-    out.time_unknown.emplace_back("the optimizer's kernels and host time are those of the recorded optimizer");
-  }
-  if (wanted.offload != have.offload) {
-    out.untimed = true;
+  if (wanted.offload != have.offload)
     out.time_unknown.emplace_back(
-        "the copies of offloaded shards and the optimizer's time on the CPU are not in the recording: only memory is "
-        "predicted; a plan of the model has both");
-  }
+        "the copies of offloaded shards and the optimizer's time on the CPU are not in the recording; a plan of the "
+        "model has both");
   out.warnings.insert(out.warnings.end(), out.time_unknown.begin(), out.time_unknown.end());
   const auto small = [](const Settings& s) { return s.reshard_after_forward.kind == Reshard::Kind::group; };
   if (small(wanted) && !small(have))

@@ -16,14 +16,14 @@ namespace foreshard {
 struct AdaptedWorkload {
   Workload workload;
   std::vector<std::string> warnings;  ///< where the result is an estimate, one sentence each
-  /// Why its time is not valid: work of the wanted settings that the recording did not time, one sentence each; they
-  /// are among the warnings. Empty: it is.
+  /// Why it has no times: work of the wanted settings that the recording did not time, one sentence each; they are
+  /// among the warnings. Empty: it has those of the workload.
   std::vector<std::string> time_unknown = {};
-  bool untimed = false;  ///< what is not timed sets the step: there is no time at all (the optimizer on the CPU)
 };
 
-/// `workload` at `wanted`. Fails with ErrorKind::usage, naming the setting and what would work instead,
-/// where a capture cannot tell: another batch, sequence length or compute dtype, …
+/// `workload` at `wanted`. The optimizer's times stay those of the workload's own (sim/predict/price_optimizer.hpp).
+/// Fails with ErrorKind::usage, naming the setting and what would work instead, where a capture cannot tell: another
+/// batch, sequence length or compute dtype, …
 [[nodiscard]] Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted);
 
 /// Whether adapt() changes ops or units for `wanted`; else the workload is its own.

@@ -18,6 +18,7 @@ class Writer {
       : workload_(workload), settings_(workload.settings), host_(host), plans_(plans) {}
 
   std::vector<SectionCost> write();
+  SectionCost optimizer();
 
  private:
   [[nodiscard]] Nanoseconds fixed(HostCall call, HostCall each, const ParamGroupPlan& plan) const {
@@ -31,7 +32,6 @@ class Writer {
   SectionCost copy_out(UnitId unit, const ParamGroupPlan& plan, Pass pass);
   SectionCost reduce(UnitId unit, const ParamGroupPlan& plan);
   SectionCost float8_scales(UnitId unit, const ParamGroupPlan& plan);
-  SectionCost optimizer();
   SectionCost zero_grad();
 
   Workload& workload_;
@@ -219,6 +219,12 @@ Result<std::vector<SectionCost>> section_costs(Workload& workload, const HostCos
   const auto plans = plan_units(workload.settings, workload.units, workload.sm_count);
   FORESHARD_TRY(plans);
   return Writer(workload, host, *plans).write();
+}
+
+Result<SectionCost> optimizer_cost(Workload& workload, const HostCosts& host) {
+  const auto plans = plan_units(workload.settings, workload.units, workload.sm_count);
+  FORESHARD_TRY(plans);
+  return Writer(workload, host, *plans).optimizer();
 }
 
 }  // namespace foreshard::model

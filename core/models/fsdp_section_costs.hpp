@@ -12,5 +12,7 @@ namespace foreshard::model {
 /// Sections of every unit in both passes and of the optimizer, for `workload.settings`: items with bytes and host time
 /// and no work, so that the device prices them. Fails where the settings do not fit the units.
 [[nodiscard]] Result<std::vector<SectionCost>> section_costs(Workload& workload, const HostCosts& host);
+/// That of the optimizer alone.
+[[nodiscard]] Result<SectionCost> optimizer_cost(Workload& workload, const HostCosts& host);
 
 }  // namespace foreshard::model

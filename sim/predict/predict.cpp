@@ -11,6 +11,7 @@
 #include "core/base/units.hpp"
 #include "core/run/stretch.hpp"
 #include "core/settings/carried_out.hpp"
+#include "core/settings/settings_names.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/step/graph_schedule.hpp"
 #include "sim/compute/measured.hpp"
@@ -22,6 +23,7 @@
 #include "sim/predict/host_bound.hpp"
 #include "sim/predict/plan_memory.hpp"
 #include "sim/predict/plan_times.hpp"
+#include "sim/predict/price_optimizer.hpp"
 #include "sim/predict/reprice.hpp"
 #include "sim/predict/simulate.hpp"
 #include "sim/predict/simulate_ranks.hpp"
@@ -54,6 +56,25 @@ void move_to(const MachineProfile& machine, const RecordedElsewhere& elsewhere, 
   p.recorded_on = elsewhere.profile ? elsewhere.profile->name : elsewhere.gpu;
   p.host = HostConfidence::elsewhere;
   if (elsewhere.profile) p.repriced = reprice(workload, *elsewhere.profile, machine, pytorch);
+}
+
+/// The optimizer that is wanted where the workload has another one's times; none: it has its own, or they are not
+/// known.
+std::optional<PricedOptimizer> exchange_optimizer(const Workload& recorded, const MachineProfile& machine,
+                                                  const Settings& settings, Workload& adapted, Prediction& p) {
+  if (!exchanges_optimizer(recorded, settings)) return std::nullopt;
+  const auto priced = price_optimizer(adapted, settings, machine, p.host_scale.factor);
+  if (!priced) {
+    p.time_unknown.push_back(priced.error().what);
+    estimate(priced.error().what, p);
+    return std::nullopt;
+  }
+  if (!from_model(recorded))
+    p.warnings.push_back(
+        fmt::format("the optimizer's kernels and the host's time for them are priced by profile {}, as "
+                    "those of a model: the recording's are {}'s",
+                    machine.name, name(recorded.settings.optimizer)));
+  return *priced;
 }
 
 void add_info(const Workload& workload, const MachineProfile& machine, const Settings& settings, Prediction& p) {
@@ -98,6 +119,9 @@ Result<void> adapt_ranks(const PredictRequest& request, const MachineProfile& ma
       at->second = std::move(other->workload);
       const auto elsewhere = recorded_elsewhere(*difference.workload, machine);
       if (elsewhere && elsewhere->profile) reprice(at->second, *elsewhere->profile, machine, request.settings.pytorch);
+      if (exchanges_optimizer(*difference.workload, request.settings))
+        if (const auto priced = price_optimizer(at->second, request.settings, machine, p.host_scale.factor); !priced)
+          warn_of_rank(difference.rank, {priced.error().what}, p);
       if (elsewhere && !elsewhere->profile)
         warn_of_rank(difference.rank, {fmt::format("recorded on {}, of which there is no profile", elsewhere->gpu)}, p);
     }
@@ -129,6 +153,14 @@ std::int32_t keeps_up(const HostScale& scale, const std::vector<RankDifference>&
     return difference.workload != nullptr && static_cast<std::int32_t>(difference.rank) == scale.late_rank;
   };
   return std::any_of(differences.begin(), differences.end(), plays_late_rank) ? -1 : scale.late_rank;
+}
+
+void add_differences(const Differences& differences, Prediction& p) {
+  p.unlike = !differences.empty();
+  p.background = differences.background;
+  p.slow_adapters = differences.slow_adapters;
+  p.slow_links = differences.slow_links;
+  p.keeps_up = keeps_up(p.host_scale, differences.ranks);
 }
 
 /// What makes ranks differ, with workloads of its own that are adapted to the plan.
@@ -215,6 +247,8 @@ Result<void> add_beside(const Workload& adapted, const PredictRequest& request, 
   FORESHARD_TRY(other);
   if (const auto elsewhere = recorded_elsewhere(*beside.workload, machine); elsewhere && elsewhere->profile)
     reprice(other->workload, *elsewhere->profile, machine, settings.pytorch);
+  if (exchanges_optimizer(*beside.workload, settings))
+    FORESHARD_TRY(price_optimizer(other->workload, settings, machine, plan->host_scale.factor));
   BesideTimes out{beside.workload->name, settings.nodes, settings.replicate, plan->step_ms, false, {}, 0, 0, 0};
   const auto steps = simulate_beside(adapted, request.settings, machine, simulation_request, others.differences,
                                      simulation, {other->workload, settings, plan->host_scale.factor});
@@ -384,7 +418,8 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   FORESHARD_TRY(check_capturable(workload, request.settings));
   if (!workload.recorded.empty()) request.steps = static_cast<std::int32_t>(workload.recorded.size());
   const auto elsewhere = recorded_elsewhere(workload, machine);
-  const bool changes = elsewhere || rewrites(workload, request.settings);
+  const bool changes =
+      elsewhere || rewrites(workload, request.settings) || exchanges_optimizer(workload, request.settings);
   auto adapted = changes ? adapt(workload, request.settings) : leave_as_is(workload, request.settings);
   FORESHARD_TRY(adapted);
   Prediction p;
@@ -396,13 +431,10 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   auto scale = request.host_scale ? Result<HostScale>(*request.host_scale) : find_host_scale(workload, machine);
   FORESHARD_TRY(scale);
   p.host_scale = *scale;
-  p.unlike = !request.differences.empty();
-  p.background = request.differences.background;
-  p.slow_adapters = request.differences.slow_adapters;
-  p.slow_links = request.differences.slow_links;
-  p.keeps_up = keeps_up(*scale, request.differences.ranks);
+  add_differences(request.differences, p);
   p.host = host_confidence(workload);
   if (elsewhere) move_to(machine, *elsewhere, request.settings.pytorch, adapted->workload, p);
+  const auto optimizer = exchange_optimizer(workload, machine, request.settings, adapted->workload, p);
   const Workload& w = changes ? adapted->workload : workload;
   const SimulationRequest simulation_request = simulation_of(w, request, p.host_scale);
   p.run.units = w.units;
@@ -415,7 +447,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.collectives_ran = simulation.collectives_ran;
   add_memory(w, request, simulation, p);
   FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, p));
-  const bool timed = w.has_timing && !adapted->untimed && !p.out_of_memory && !p.deadlock && !request.memory_only;
+  const bool timed = w.has_timing && p.time_unknown.empty() && !p.out_of_memory && !p.deadlock && !request.memory_only;
   if (timed && request.step_alone) FORESHARD_TRY(add_step_alone(workload, w, machine, request, simulation, p));
   if (timed && !request.step_alone) {
     const HostRange host = host_range(machine.prediction, workload, p);
@@ -429,6 +461,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     FORESHARD_TRY(add_flapping(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_ranks(w, request, machine, simulation_request, others, *ranks, p));
     judge_basis(machine.prediction, workload, request.settings, host, *bound, p);
+    if (optimizer) judge_optimizer(machine.prediction, *optimizer, p);
     p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms);
   }
   p.work = work_of_steps(workload, request.settings, p.cycle);

@@ -172,8 +172,8 @@ struct Prediction {
   bool valid = true;
   std::vector<std::string> not_valid;  ///< why not: those of the warnings that say so
   std::size_t not_measured = 0;        ///< of those: prices of collectives that no measurement stands behind
-  /// Of those: what the wanted settings change and the recording did not time (AdaptedWorkload), so that the step is
-  /// without it.
+  /// Of those: what the wanted settings change and neither the recording nor the machine profile has times of, so that
+  /// there is no step (`has_time` false).
   std::vector<std::string> time_unknown;
   /// Foreshard's own run is planned, and the workload does not say what its kernels compute: times are
   /// those of `run --emulate`, not to be compared with those of a workload that does.

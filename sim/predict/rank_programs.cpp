@@ -100,7 +100,8 @@ class ProgramsOfRanks {
                                                                    : difference.dead_from;
     if (traits.dead_from >= steps)
       return fail(ErrorKind::usage, fmt::format("steps 0 to {} are planned, not step {}", steps - 1, traits.dead_from),
-                  "--dead-rank", "later steps are like the last but one");
+                  "--dead-rank",
+                  fmt::format("give {}@{}, which stands for every later step", difference.rank, steps - 2));
     return {};
   }
 

@@ -80,8 +80,7 @@ Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome
   remedy.saving = static_cast<std::int64_t>(all.before.reserved) - static_cast<std::int64_t>(outcome.peaks.reserved);
   remedy.may_run_out_of_memory = outcome.may_run_out_of_memory;
   remedy.retries_each_step = outcome.retries_each_step;
-  const bool timed = outcome.time_unknown.size() <= own.time_unknown.size();
-  remedy.has_time = timed && outcome.has_time && outcome.emulated == all.emulated;
+  remedy.has_time = outcome.has_time && outcome.emulated == all.emulated;
   remedy.step_ms = outcome.step_ms;
   remedy.uncertainty = outcome.uncertainty;
   remedy.valid = outcome.valid;
@@ -185,6 +184,7 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   out.before = base->peaks;
   out.own_not_valid = base->not_valid;
   out.out_of_memory = base->out_of_memory;
+  out.retries_each_step = base->retries_each_step;
   out.has_time = base->has_time;
   out.step_ms = base->step_ms;
   out.emulated = base->emulated;

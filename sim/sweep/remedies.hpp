@@ -57,6 +57,7 @@ struct Remedy {
 struct Remedies {
   MemoryPeaks before;  ///< the run's own settings, simulated alike; until it ran out of memory, where it did
   bool out_of_memory = false;
+  bool retries_each_step = false;  ///< the run's own settings, in the steady step
   bool has_time = false;
   double step_ms = 0;
   std::vector<std::string> own_not_valid;  ///< what is against the run's own settings; empty: they are valid

@@ -52,15 +52,15 @@ class Finder {
 
   /// Whether it is valid and faster.
   bool sort_in(const Candidate& candidate, const Outcome& outcome, std::size_t changes = 1) {
+    if (!outcome.time_unknown.empty() && outcome.reason.empty()) {
+      out_.not_timed.push_back(candidate.setting + ": " + outcome.time_unknown.front());
+      return false;
+    }
     if (!outcome.reason.empty() || outcome.out_of_memory || !outcome.has_time || outcome.emulated != base_.emulated) {
       const std::string why = !outcome.reason.empty() ? outcome.reason
                               : outcome.out_of_memory ? "runs out of memory"
                                                       : "the workload does not say how long it takes";
       out_.impossible.push_back(candidate.setting + ": " + why);
-      return false;
-    }
-    if (outcome.time_unknown.size() > base_.time_unknown.size()) {
-      out_.not_timed.push_back(candidate.setting + ": " + outcome.time_unknown.front());
       return false;
     }
     TimeRemedy remedy;
