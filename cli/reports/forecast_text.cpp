@@ -149,7 +149,7 @@ void print_remedies(std::ostream& out, const sim::ForecastRemedies& remedies, bo
   const auto add = [&](const std::string& setting, const SeedForecast& seed, std::int64_t saving, double tokens) {
     table.row({setting, format_bytes_fixed(seed.peak_reserved()),
                saving > 0 ? format_bytes_fixed(static_cast<Bytes>(saving)) : "",
-               tokens > 0 ? fmt::format("{:.1f} %", tokens * 100) : "", std::to_string(seed.steps_giving_back),
+               tokens != 0 ? fmt::format("{:.1f} %", tokens * 100) : "", std::to_string(seed.steps_giving_back),
                std::to_string(seed.driver_frees), std::to_string(seed.driver_allocations), what_becomes(seed)});
   };
   add("as it is", remedies.before, 0, 0);

@@ -67,10 +67,9 @@ Result<sim::Lengths> read_lengths(const std::string& text) {
   if (!file) {
     // A histogram with a slip in it is no file either.
     const bool digit_first = !text.empty() && text.front() >= '0' && text.front() <= '9';
-    if (digit_first || text.find_first_of(":,") != std::string::npos || text.find("..") != std::string::npos) {
+    if (digit_first || text.find_first_of(":,") != std::string::npos || text.find("..") != std::string::npos)
       file.error().what = "is no histogram of lengths, and as a file of them " + file.error().what;
-      file.error().hint = sim::kLengthForms;
-    }
+    file.error().hint = sim::kLengthForms;
     return tl::unexpected(std::move(file).error());
   }
   return sim::parse_length_list(*file, text);
@@ -135,19 +134,22 @@ Result<void> check_source(const ForecastOptions& options, const traces::Source& 
                 "leave it out: it is of a recording");
   if (source.model->family == ModelFamily::mlp)
     return fail(ErrorKind::usage,
-                fmt::format("the inputs of {} have no sequence, whose length could vary", source.name), "SOURCE",
-                "plan one step of it: all its steps are alike");
+                fmt::format("the inputs of {} have no sequence, whose length could vary", source.name),
+                options.source.source.text, "plan one step of it: all its steps are alike");
   return {};
 }
 
-/// A recording's programs, and of a model those of any length.
+/// A recording's programs, and of a model those of any length. `adapted`: the workload at `settings`.
 Result<std::unique_ptr<sim::ProgramSource>> programs_of(const ForecastOptions& options, const Planned& planned,
-                                                        const Workload& adapted, sim::WorkloadSource& workloads) {
-  if (planned.source.model) return sim::model_programs(workloads, planned.settings);
+                                                        const Workload& adapted, const Settings& settings,
+                                                        sim::WorkloadSource& workloads) {
+  if (planned.source.model) return sim::model_programs(workloads, settings);
   const sim::BetweenOrders between = options.between == "lower"   ? sim::BetweenOrders::lower
                                      : options.between == "upper" ? sim::BetweenOrders::upper
                                                                   : sim::BetweenOrders::refuse;
-  return sim::recorded_programs(adapted, planned.settings, between);
+  auto programs = sim::recorded_programs(adapted, settings, between);
+  if (!programs && programs.error().where.empty()) programs.error().where = options.source.source.text;
+  return programs;
 }
 
 Result<sim::ForecastProcess> process_of(const ForecastOptions& options, const Planned& planned,
@@ -248,9 +250,23 @@ Result<void> add_alone(const sim::ForecastRequest& request, sim::ProgramSource& 
   return {};
 }
 
+/// A forecast at other settings, from the same source.
+Result<sim::SettingsForecast> forecast_at(const ForecastOptions& options, const Planned& planned,
+                                          sim::WorkloadSource& workloads, const Settings& settings) {
+  const auto workload = workloads.at(settings);
+  FORESHARD_TRY(workload);
+  auto adapted = adapt(**workload, settings);
+  FORESHARD_TRY(adapted);
+  auto programs = programs_of(options, planned, adapted->workload, settings, workloads);
+  FORESHARD_TRY(programs);
+  const auto memory =
+      sim::process_memory_options(adapted->workload, settings, planned.machine, planned.memory_limit, false).memory;
+  return sim::SettingsForecast{std::move(*programs), memory, std::move(adapted->warnings)};
+}
+
 Result<void> add_remedies(const ForecastOptions& options, const Planned& planned, const Workload& workload,
-                          const sim::ForecastRequest& request, sim::ProgramSource& programs, Console& console,
-                          ForecastReport& report) {
+                          const sim::ForecastRequest& request, sim::ProgramSource& programs,
+                          sim::WorkloadSource& workloads, Console& console, ForecastReport& report) {
   if (options.no_remedies) return {};
   Progress progress(console, "simulating remedies");
   sim::ForecastRemedyRequest wanted;
@@ -260,6 +276,7 @@ Result<void> add_remedies(const ForecastOptions& options, const Planned& planned
   wanted.before = report.seeds[sim::worst_of(report.seeds)];
   wanted.memory =
       sim::process_memory_options(workload, planned.settings, planned.machine, planned.memory_limit, false).memory;
+  wanted.at_settings = [&](const Settings& settings) { return forecast_at(options, planned, workloads, settings); };
   wanted.on_progress = [&](std::size_t done, std::size_t all) { progress.at(done, all); };
   auto remedies = sim::find_forecast_remedies(programs, wanted);
   FORESHARD_TRY(remedies);
@@ -377,7 +394,7 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
   const auto adapted = adapt(*planned->workload, planned->settings);
   FORESHARD_TRY(adapted);
   const auto workloads = traces::workloads_of(planned->source, planned->machine);
-  auto programs = programs_of(options, *planned, adapted->workload, *workloads);
+  auto programs = programs_of(options, *planned, adapted->workload, planned->settings, *workloads);
   if (!programs) return tl::unexpected(options.setting_options.with_file(programs.error()));
   const auto process = process_of(options, *planned, adapted->workload);
   FORESHARD_TRY(process);
@@ -394,7 +411,7 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
   report.seeds = std::move(*seeds);
   judge(*planned, process->options.config, **programs, report);
   FORESHARD_TRY(add_alone(request, **programs, report));
-  FORESHARD_TRY(add_remedies(options, *planned, adapted->workload, request, **programs, console, report));
+  FORESHARD_TRY(add_remedies(options, *planned, adapted->workload, request, **programs, *workloads, console, report));
   report.warnings = adapted->warnings;
   if (options.json)
     print_json(console.out, forecast_json(report));

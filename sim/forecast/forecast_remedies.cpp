@@ -13,7 +13,7 @@ namespace foreshard::sim {
 namespace {
 
 /// One change, and the whole that is simulated: the run's own options joined with it.
-struct Candidate {
+struct Change {
   std::string reason;
   std::string alloc_conf;
   std::uint32_t pad = 1;
@@ -25,7 +25,7 @@ struct Candidate {
 constexpr std::uint32_t kEmptyCacheEvery = 100;  // steps
 
 /// As --options: those that differ from their defaults.
-std::string setting_of(const Candidate& candidate) {
+std::string setting_of(const Change& candidate) {
   std::string text;
   const auto add = [&](const std::string& option) { text += (text.empty() ? "" : " ") + option; };
   if (!candidate.alloc_conf.empty()) add("--alloc-conf " + shell_word(candidate.alloc_conf));
@@ -35,7 +35,7 @@ std::string setting_of(const Candidate& candidate) {
 }
 
 /// As lines of the environment and of Python.
-std::string pytorch_of(const Candidate& candidate) {
+std::string pytorch_of(const Change& candidate) {
   std::vector<std::string> lines;
   if (!candidate.alloc_conf.empty()) lines.push_back("PYTORCH_ALLOC_CONF=" + shell_word(candidate.alloc_conf));
   if (!candidate.pytorch.empty()) lines.push_back(candidate.pytorch);
@@ -47,12 +47,12 @@ std::string pytorch_of(const Candidate& candidate) {
 }
 
 /// Changes of one run, on top of what it has already.
-class Candidates {
+class Changes {
  public:
-  explicit Candidates(const ForecastRemedyRequest& request) : request_(request) {}
+  explicit Changes(const ForecastRemedyRequest& request) : request_(request) {}
 
   /// In one fixed order. The values are those that PyTorch's documentation and its users start from.
-  [[nodiscard]] std::vector<Candidate> list() {
+  [[nodiscard]] std::vector<Change> list() {
     const ProcessOptions& process = request_.forecast.process.options;
     add_conf("expandable_segments:True",
              "a segment grows by pages where it is, and no length leaves pieces that no other one fits");
@@ -70,7 +70,7 @@ class Candidates {
                "requests of similar lengths are rounded to one size, so that blocks are used again");
     for (const std::uint32_t multiple : {64U, 128U, 512U}) add_padding(multiple);
     if (request_.forecast.process.empty_cache_every == 0) {
-      Candidate empty = own("unused segments go back to the driver now and then; steps behind that ask for them again");
+      Change empty = own("unused segments go back to the driver now and then; steps behind that ask for them again");
       empty.empty_cache_every = kEmptyCacheEvery;
       list_.push_back(std::move(empty));
     }
@@ -78,12 +78,12 @@ class Candidates {
   }
 
  private:
-  [[nodiscard]] Candidate own(std::string reason) const {
+  [[nodiscard]] Change own(std::string reason) const {
     return {std::move(reason), request_.settings.alloc_conf, request_.pad, request_.forecast.process.empty_cache_every};
   }
 
   void add_conf(const std::string& conf, std::string reason, std::string pytorch = {}) {
-    Candidate one = own(std::move(reason));
+    Change one = own(std::move(reason));
     one.alloc_conf = joined_alloc_conf(one.alloc_conf, conf);
     one.pytorch = std::move(pytorch);
     one.other_conf = true;
@@ -92,14 +92,13 @@ class Candidates {
 
   void add_padding(std::uint32_t multiple) {
     if (multiple <= request_.pad || multiple % request_.pad != 0) return;
-    Candidate one =
-        own(fmt::format("batches are padded to a multiple of {} tokens: fewer different lengths", multiple));
+    Change one = own(fmt::format("batches are padded to a multiple of {} tokens: fewer different lengths", multiple));
     one.pad = multiple;
     list_.push_back(std::move(one));
   }
 
   const ForecastRemedyRequest& request_;
-  std::vector<Candidate> list_;
+  std::vector<Change> list_;
 };
 
 std::uint64_t tokens(const Lengths& lengths, std::uint64_t seed, std::size_t steps) {
@@ -123,13 +122,28 @@ bool helps(const SeedForecast& outcome, const SeedForecast& before) {
   return rank_of(outcome) < rank_of(before);
 }
 
-Result<ForecastRemedy> simulate(ProgramSource& programs, const ForecastRemedyRequest& request,
-                                const Candidate& candidate, const Lengths& lengths) {
+/// The same for the seed that remedies are tried on.
+ForecastRequest one_seed(const ForecastRemedyRequest& request) {
   ForecastRequest again = request.forecast;
   again.seeds = {request.before.seed};
   again.threads = 1;
   again.on_progress = {};
   again.on_made = {};
+  return again;
+}
+
+/// Counts what ran, and keeps it where it helps.
+void keep(ForecastRemedy remedy, ForecastRemedies& out) {
+  ++out.tried;
+  if (helps(remedy.outcome, out.before))
+    out.useful.push_back(std::move(remedy));
+  else
+    ++out.useless;
+}
+
+Result<ForecastRemedy> simulate(ProgramSource& programs, const ForecastRemedyRequest& request, const Change& candidate,
+                                const Lengths& lengths) {
+  ForecastRequest again = one_seed(request);
   again.lengths = lengths;
   if (candidate.other_conf) {
     const auto config = parse_alloc_conf(candidate.alloc_conf, request.settings.pytorch);
@@ -141,13 +155,92 @@ Result<ForecastRemedy> simulate(ProgramSource& programs, const ForecastRemedyReq
   again.process.empty_cache_every = candidate.empty_cache_every;
   auto ran = run_forecast(programs, again);
   FORESHARD_TRY(ran);
-  ForecastRemedy remedy{setting_of(candidate), candidate.reason, pytorch_of(candidate), std::move(ran->front()), 0, 0};
+  ForecastRemedy remedy{
+      setting_of(candidate), candidate.reason, pytorch_of(candidate), std::move(ran->front()), 0, 0, false};
   remedy.saving = static_cast<std::int64_t>(request.before.peak_reserved()) -
                   static_cast<std::int64_t>(remedy.outcome.peak_reserved());
   const std::uint64_t before = tokens(request.forecast.lengths, request.before.seed, again.steps);
   remedy.more_tokens =
       static_cast<double>(tokens(lengths, request.before.seed, again.steps)) / static_cast<double>(before) - 1;
   return remedy;
+}
+
+bool dies_or_retries(const SeedForecast& seed) {
+  return seed.out_of_memory || seed.num_alloc_retries() > 0;
+}
+
+double batch_of(const Settings& settings) {
+  return settings.batch.value_or(1);
+}
+
+/// Other settings, with the run's own padding and empty_cache(). `doubts`: those of its programs.
+Result<ForecastRemedy> simulate_settings(const ForecastRemedyRequest& request, const Candidate& candidate,
+                                         const std::vector<std::uint32_t>& lengths, std::vector<std::string>& doubts) {
+  const auto made = request.at_settings(candidate.settings);
+  FORESHARD_TRY(made);
+  FORESHARD_TRY(made->programs->prepare(lengths, 1));
+  doubts = made->programs->doubts();
+  ForecastRequest again = one_seed(request);
+  again.process.options.memory = made->memory;
+  again.process.options.as_recorded = false;
+  auto ran = run_forecast(*made->programs, again);
+  FORESHARD_TRY(ran);
+  const Change own{{}, request.settings.alloc_conf, request.pad, request.forecast.process.empty_cache_every};
+  const auto joined = [](std::string first, const std::string& second, const char* between) {
+    return second.empty() ? first : std::move(first) + between + second;
+  };
+  std::string python =
+      candidate.pytorch.empty() ? pytorch_text(request.settings, candidate.settings) : candidate.pytorch;
+  ForecastRemedy remedy{joined(candidate.setting, setting_of(own), " "),
+                        joined(candidate.reason, fmt::format("{}", fmt::join(made->estimates, "; ")), "; "),
+                        joined(std::move(python), pytorch_of(own), "\n"),
+                        std::move(ran->front()),
+                        0,
+                        batch_of(candidate.settings) / batch_of(request.settings) - 1,
+                        true};
+  remedy.saving = static_cast<std::int64_t>(request.before.peak_reserved()) -
+                  static_cast<std::int64_t>(remedy.outcome.peak_reserved());
+  return remedy;
+}
+
+/// Of batches the largest of those that live longest.
+void leave_out_smaller(std::vector<ForecastRemedy>& useful) {
+  const auto smaller = [](const ForecastRemedy& one) { return one.other_program && one.more_tokens < 0; };
+  std::size_t longest = 0;
+  for (const ForecastRemedy& one : useful)
+    if (smaller(one)) longest = std::max(longest, one.outcome.lives_until());
+  bool found = false;
+  std::erase_if(useful, [&](const ForecastRemedy& one) {
+    if (!smaller(one)) return false;
+    const bool kept = !found && one.outcome.lives_until() == longest;
+    found |= kept;
+    return !kept;
+  });
+}
+
+/// Adds what other settings do.
+void try_settings(const ForecastRemedyRequest& request, const std::vector<std::uint32_t>& lengths,
+                  const std::vector<std::string>& known, ForecastRemedies& out) {
+  constexpr std::size_t kManyLengths = 1024;  // whose programs are held for one change at a time
+  const std::vector<Candidate> list = settings_changes(request.settings);
+  std::vector<Result<ForecastRemedy>> ran(list.size(), fail(ErrorKind::usage, "not simulated"));
+  std::vector<std::vector<std::string>> doubts(list.size());
+  for_each(
+      list.size(), lengths.size() > kManyLengths ? 1 : request.forecast.threads,
+      [&](std::size_t i) { ran[i] = simulate_settings(request, list[i], lengths, doubts[i]); },
+      [&](std::size_t done) {
+        if (request.on_progress) request.on_progress(done, list.size());
+      });
+  for (std::size_t i = 0; i < ran.size(); ++i) {
+    if (!ran[i]) {
+      out.impossible.push_back(list[i].setting + ": " + ran[i].error().what);
+      continue;
+    }
+    for (const std::string& doubt : doubts[i])
+      if (std::find(known.begin(), known.end(), doubt) == known.end())
+        out.doubts.push_back(list[i].setting + ": " + doubt);
+    keep(std::move(*ran[i]), out);
+  }
 }
 
 }  // namespace
@@ -195,11 +288,11 @@ Result<ForecastRemedies> find_forecast_remedies(ProgramSource& programs, const F
   ForecastRemedies out;
   out.seed = request.before.seed;
   out.before = request.before;
-  std::vector<Candidate> list;
+  std::vector<Change> list;
   std::vector<Lengths> lengths;
   const std::vector<std::string> doubts = programs.doubts();
   const std::vector<std::uint32_t> own = request.forecast.lengths.distinct(out.seed, request.forecast.steps);
-  for (Candidate& candidate : Candidates(request).list()) {
+  for (Change& candidate : Changes(request).list()) {
     if (candidate.other_conf && candidate.alloc_conf == request.settings.alloc_conf) continue;
     Lengths padded = request.forecast.lengths.padded(candidate.pad);
     const auto needed = padded.distinct(out.seed, request.forecast.steps);
@@ -225,15 +318,17 @@ Result<ForecastRemedies> find_forecast_remedies(ProgramSource& programs, const F
       out.impossible.push_back(setting_of(list[i]) + ": " + ran[i].error().what);
       continue;
     }
-    ++out.tried;
-    if (helps(ran[i]->outcome, out.before))
-      out.useful.push_back(std::move(*ran[i]));
-    else
-      ++out.useless;
+    keep(std::move(*ran[i]), out);
   }
-  std::stable_sort(out.useful.begin(), out.useful.end(), [](const ForecastRemedy& a, const ForecastRemedy& b) {
-    return rank_of(a.outcome) < rank_of(b.outcome);
-  });
+  if (request.at_settings && dies_or_retries(out.before)) try_settings(request, own, programs.doubts(), out);
+  leave_out_smaller(out.useful);
+  const auto place = [](const ForecastRemedy& one) {
+    const auto [dead, giving_back, churn, peak] = rank_of(one.outcome);
+    const int price = !one.other_program ? 0 : one.more_tokens < 0 ? 2 : 1;
+    return std::tuple(dead, price, giving_back, price == 0 ? churn : 0, price == 0 ? peak : 0);
+  };
+  std::stable_sort(out.useful.begin(), out.useful.end(),
+                   [&](const ForecastRemedy& a, const ForecastRemedy& b) { return place(a) < place(b); });
   return out;
 }
 

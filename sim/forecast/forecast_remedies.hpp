@@ -12,6 +12,7 @@
 #include "core/base/error.hpp"
 #include "core/settings/settings.hpp"
 #include "sim/forecast/forecast.hpp"
+#include "sim/forecast/settings_changes.hpp"
 
 namespace foreshard::sim {
 
@@ -23,7 +24,9 @@ struct ForecastRemedy {
   std::string pytorch;  ///< the lines of Python and of the environment that set all of it
   SeedForecast outcome;
   std::int64_t saving = 0;  ///< of the largest reserved, against the same seed without it; bytes
-  double more_tokens = 0;   ///< relative: what padding adds to the tokens of all steps
+  double more_tokens =
+      0;  ///< relative: what padding adds to the tokens of all steps; negative: a smaller batch has less
+  bool other_program = false;  ///< by other settings than the allocator's, as checkpointing: a step may take longer
 };
 
 struct ForecastRemedies {
@@ -31,7 +34,9 @@ struct ForecastRemedies {
   SeedForecast before;
   /// Those that live longest first, then those with the fewest steps that give segments back, then with the fewest
   /// cudaFree and cudaMalloc calls where segments go back (SeedForecast::churn), then the smallest. Of those that live
-  /// no longer none has more of either than the run without them.
+  /// no longer none has more of either than the run without them. Other programs come behind all others that live as
+  /// long, those with as few steps that give segments back in the order of settings_changes(); of smaller batches,
+  /// last, the largest that lives longest alone.
   std::vector<ForecastRemedy> useful;
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and are not among the useful
@@ -40,11 +45,12 @@ struct ForecastRemedies {
 };
 
 struct ForecastRemedyRequest {
-  ForecastRequest forecast;  ///< of which `before` is one seed's
-  Settings settings;         ///< what it was made at: alloc_conf and PyTorch version
-  std::uint32_t pad = 1;     ///< what its lengths are padded to already; paddings that are no multiple are not tried
-  SeedForecast before;       ///< the seed that fares worst
-  SimMemoryOptions memory;   ///< as another allocator configuration finds it: no recorded addresses
+  ForecastRequest forecast;     ///< of which `before` is one seed's
+  Settings settings;            ///< what it was made at: alloc_conf and PyTorch version
+  std::uint32_t pad = 1;        ///< what its lengths are padded to already; paddings that are no multiple are not tried
+  SeedForecast before;          ///< the seed that fares worst
+  SimMemoryOptions memory;      ///< as another allocator configuration finds it: no recorded addresses
+  ForecastAt at_settings = {};  ///< other settings are tried where `before` dies or retries; null: they are not
   std::function<void(std::size_t done, std::size_t all)> on_progress = {};
 };
 

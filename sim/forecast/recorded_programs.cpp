@@ -216,13 +216,13 @@ Result<std::vector<std::uint32_t>> lengths_of(const Workload& workload, const Se
   for (const RecordedStep& step : workload.recorded) lengths.push_back(step.seq);
   if (lengths.empty()) lengths.assign(2, settings.seq.value_or(0));
   if (std::find(lengths.begin(), lengths.end(), 0U) != lengths.end())
-    return fail(ErrorKind::usage, "the recording does not show the sequence length of each step", "SOURCE",
+    return fail(ErrorKind::usage, "the recording does not show the sequence length of each step", {},
                 "import it with an about file, or with a profiler trace that has shapes");
   const auto other = [&](const RecordedStep& step) { return step.batch != workload.recorded.front().batch; };
   if (std::any_of(workload.recorded.begin(), workload.recorded.end(), other))
     return fail(ErrorKind::usage, "the recorded steps differ in batch, too: sizes do not follow the length alone");
   if (lengths.size() < 2)
-    return fail(ErrorKind::usage, "one recorded step is the first one, which is like no other", "SOURCE",
+    return fail(ErrorKind::usage, "one recorded step is the first one, which is like no other", {},
                 "record at least two steps");
   return lengths;
 }

@@ -192,3 +192,41 @@ TEST_CASE("out of memory before the first step is no step's", "[forecast]") {
   CHECK(seeds->front().out_of_memory->before_first);
   CHECK(seeds->front().steps.empty());
 }
+
+TEST_CASE("other settings are tried where the process dies, cheapest first, and of batches the largest that lives") {
+  StackPrograms programs({300'000, 100'000, 500'000});
+  ForecastRemedyRequest wanted;
+  wanted.forecast = request(2, 200 * kMiB);
+  wanted.settings.gpus = 2;
+  wanted.settings.batch = 8;
+  wanted.memory = wanted.forecast.process.options.memory;
+  const auto seeds = run_forecast(programs, wanted.forecast);
+  REQUIRE(seeds);
+  wanted.before = seeds->at(worst_of(*seeds));
+  REQUIRE(wanted.before.out_of_memory);
+  wanted.at_settings = [&](const Settings& settings) -> Result<SettingsForecast> {
+    if (settings.offload) return fail(ErrorKind::usage, "not here");
+    const bool halves = settings.checkpoint != Checkpoint::none;
+    const Bytes share = 8 / *settings.batch * (halves ? 2 : 1);
+    std::vector<Bytes> sizes{300'000 / share, 100'000 / share, 500'000 / share};
+    return SettingsForecast{std::make_unique<StackPrograms>(std::move(sizes)), wanted.memory, {"an estimate"}};
+  };
+  const auto found = find_forecast_remedies(programs, wanted);
+  REQUIRE(found);
+  const auto of = [&](const std::string& setting) {
+    return std::find_if(found->useful.begin(), found->useful.end(),
+                        [&](const ForecastRemedy& one) { return one.setting == setting; });
+  };
+  const auto checkpoint = of("--checkpoint blocks");
+  const auto batch = of("--batch 4");
+  REQUIRE(checkpoint != found->useful.end());
+  REQUIRE(batch != found->useful.end());
+  CHECK(checkpoint < batch);
+  CHECK(checkpoint->other_program);
+  CHECK(checkpoint->reason.ends_with("; an estimate"));
+  CHECK_FALSE(checkpoint->outcome.out_of_memory);
+  CHECK(batch->more_tokens == -0.5);
+  CHECK(of("--batch 2") == found->useful.end());
+  CHECK(std::any_of(found->impossible.begin(), found->impossible.end(),
+                    [](const std::string& text) { return text == "--offload: not here"; }));
+}
