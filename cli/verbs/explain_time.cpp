@@ -83,7 +83,7 @@ Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
     print_json(console.out, time_json(report));
   else
     print_time(console.out, report, wanted.detail);
-  return kDone;
+  return plan_end(wanted.run).empty() ? static_cast<int>(kDone) : static_cast<int>(ErrorKind::deadlock);
 }
 
 }  // namespace foreshard::cli

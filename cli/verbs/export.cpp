@@ -154,9 +154,10 @@ Result<int> export_graph(const ExportOptions& options, const Run& run, Console& 
                 fmt::format("the graph has {} nodes, and Graphviz takes minutes and more for those above {}",
                             graph->nodes.size(), kMaxDrawnNodes),
                 options.run, "give --collapse unit or one --step, or write it with --format dot");
-  const std::string step = selection->lanes_step
-                               ? ", " + step_title(run, selection->lanes_step->recording, selection->lanes_step->index)
-                               : "";
+  std::string step = selection->lanes_step
+                         ? ", " + step_title(run, selection->lanes_step->recording, selection->lanes_step->index)
+                         : "";
+  if (selection->lanes_step && never_ends(run, *selection->lanes_step)) step += ", which never ends";
   const std::string dot = viz::to_dot(run, *graph, run.info.name + step);
   return write_graph(options, dot, console);
 }
@@ -207,6 +208,24 @@ Result<int> export_tables(const ExportOptions& options, traces::OpenedStore& sto
   return kDone;
 }
 
+void warn_of_end(const std::vector<std::string>& end, Console& console) {
+  if (!end.empty()) console.warn("the job " + end.front());
+}
+
+/// As plan_end(), of a store whose run is not read.
+Result<std::vector<std::string>> stored_end(traces::OpenedStore& store) {
+  Run run;
+  run.info.kind = RunKind::planned;  // of other kinds there is no such row
+  const traces::RowSink rows{[](const std::vector<std::string>&) {},
+                             [&](const std::vector<traces::QueryValue>& values) {
+                               if (const auto* text = std::get_if<std::string>(&values.front()))
+                                 run.results["ends"] = *text;
+                               return false;
+                             }};
+  FORESHARD_TRY(store.rows("SELECT value FROM result WHERE key = 'ends'", {}, rows));
+  return plan_end(run);
+}
+
 Result<int> export_csv(const ExportOptions& options, Console& console) {
   if (!options.step.empty() && options.step != "all")
     return fail(ErrorKind::usage, "tables are exported whole", "--step",
@@ -215,6 +234,9 @@ Result<int> export_csv(const ExportOptions& options, Console& console) {
     return fail(ErrorKind::usage, "one file a table needs a folder", "-o", "give -o FOLDER, or one --table");
   auto store = traces::OpenedStore::open(options.run, {console.unverified});
   FORESHARD_TRY(store);
+  const auto end = stored_end(*store);
+  FORESHARD_TRY(end);
+  warn_of_end(*end, console);
   return options.table.empty() ? export_tables(options, *store, console) : export_one_table(options, *store, console);
 }
 
@@ -236,7 +258,7 @@ Result<int> run_export(ExportOptions& options, Console& console) {
   if (options.format == "csv") return export_csv(options, console);
   const auto run = traces::read_run(options.run, {console.unverified});
   FORESHARD_TRY(run);
-  if (const auto end = plan_end(*run); !end.empty()) console.warn("the job " + end.front());
+  warn_of_end(plan_end(*run), console);
   if (options.format == "snapshot") return export_snapshot(options, *run, console);
   if (options.format == "chakra") return export_chakra(options, *run, console);
   if (options.format == "dot" || options.format == "svg-graph") return export_graph(options, *run, console);

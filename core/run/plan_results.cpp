@@ -57,6 +57,18 @@ std::optional<std::int32_t> hung_step(const Run& run) {
   return run.steps.empty() ? 0 : run.steps.back().index + 1;
 }
 
+bool never_ends(const Run& run, const StepRecord& step) {
+  const auto hung = hung_step(run);
+  return hung && step.recording == Recording::run && step.index >= *hung;
+}
+
+Error no_device_ops(const Run& run, std::string what, std::string where) {
+  return {ErrorKind::input, std::move(what), std::move(where),
+          plan_end(run).empty() ? "import the run with its profiler trace (--trace)"
+                                : "the job ends before rank 0 comes to an op of its GPU: explain --time and export "
+                                  "--format dot say who waits for whom"};
+}
+
 std::optional<Nanoseconds> hang_end(const Run& run) {
   if (!hung_step(run)) return std::nullopt;
   Nanoseconds last;

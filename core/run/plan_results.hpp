@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "core/run/run.hpp"
 
 namespace foreshard {
@@ -30,8 +31,14 @@ namespace foreshard {
 /// Of a plan that hangs the first step that is not whole, which a dead rank has not begun; none: of every other run,
 /// and of a store of a foreshard that kept whole steps behind the hang.
 [[nodiscard]] std::optional<std::int32_t> hung_step(const Run& run);
+/// Whether `step` is that one, or one that its host issued behind it: it has no end.
+[[nodiscard]] bool never_ends(const Run& run, const StepRecord& step);
 /// Then, when the last that is known of any rank ends: a collective that ends there waits for ever.
 [[nodiscard]] std::optional<Nanoseconds> hang_end(const Run& run);
+
+/// The error of a run without ops of a GPU: its hint is that the job ends before rank 0 comes to one, else that no
+/// profiler trace was imported.
+[[nodiscard]] Error no_device_ops(const Run& run, std::string what, std::string where);
 
 /// Of a plan that ran out of memory the step in which it did, up to the failed request, with the peaks until then;
 /// index −1: before the first step. None: it did not.

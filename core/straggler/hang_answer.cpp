@@ -45,6 +45,8 @@ std::optional<HangAnswer> hang_answer(const Run& run) {
   if (!json.is_object()) return std::nullopt;
   try {
     HangAnswer out;
+    for (const Json& dead : json.at("dead").get_ref<const Json::array_t&>())
+      out.dead.push_back({number(dead.at("rank")), number(dead.at("from_step"))});
     for (const Json& group : json.at("ranks").get_ref<const Json::array_t&>()) out.ranks.push_back(ranks_of(group));
     out.whole_steps = number(json.at("whole_steps"));
     out.last_whole_step_end = time(json.at("last_whole_step_end_ns"));

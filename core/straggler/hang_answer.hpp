@@ -1,6 +1,6 @@
 // What a planned job that hangs left in its run (Run::results, "hang"; docs/plan.md): who waits for whom.
 //
-// Who: the heat map of ranks, and explain's table and JSON. Pure; deterministic.
+// Who: the heat map of ranks, the graph of who waits for whom, and explain's table and JSON. Pure; deterministic.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,12 @@ struct HangAnswer {
     std::string host_stands_at;
     std::uint32_t host_step = 0;
   };
+  /// A rank that issues nothing from that step on.
+  struct Dead {
+    std::uint32_t rank = 0;
+    std::uint32_t from_step = 0;
+  };
+  std::vector<Dead> dead;
   std::vector<Ranks> ranks;
   std::uint32_t whole_steps = 0;
   Nanoseconds last_whole_step_end;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/run/plan_results.hpp"
 #include "core/run/run_names.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/export/dependencies.hpp"
@@ -124,7 +125,7 @@ ProtobufWriter node_of(const Run& run, const ExportSelection& selection, const O
 
 Result<void> write_chakra(const Run& run, const ExportSelection& selection, ByteSink& sink) {
   if (!selection.has_lanes || run.device_ops.empty())
-    return fail(ErrorKind::input, "the run holds no device ops", run.info.name, "import it with --trace");
+    return tl::unexpected(no_device_ops(run, "the run holds no device ops", run.info.name));
   ProtobufWriter header;
   header.bytes(metadata::kVersion, "0.0.4");
   text(header, metadata::kAttribute, "schema", "foreshard-chakra.0.0.4");

@@ -172,7 +172,7 @@ class ChromeWriter {
     // Steps and phases as a profiler's user sees them; those of another clock as spans that no reader takes for work.
     const std::string name = slice_name(run_, slice);
     const bool own = row.kind == TrackRow::Kind::thread;
-    const std::string shown = slice.of == Slice::Of::step    ? "ProfilerStep#" + name.substr(name.rfind(' ') + 1)
+    const std::string shown = slice.of == Slice::Of::step    ? "ProfilerStep#" + name.substr(name.find(' ') + 1)
                               : slice.of == Slice::Of::phase ? "## " + name + " ##"
                                                              : name;
     ChromeObject out;

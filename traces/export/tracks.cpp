@@ -7,12 +7,15 @@
 #include <map>
 #include <tuple>
 
+#include "core/run/plan_results.hpp"
 #include "core/run/run_names.hpp"
 
 namespace foreshard::traces {
 namespace {
 
 using Kind = TrackRow::Kind;
+
+constexpr const char* kNeverEnds = ", never ends";  ///< of a step of a job that hangs in it
 
 void sort_slices(std::vector<Slice>& slices) {
   std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
@@ -156,7 +159,8 @@ std::string op_name(const Run& run, const DeviceOpRecord& op) {
 std::string slice_name(const Run& run, const Slice& slice) {
   switch (slice.of) {
     case Slice::Of::step:
-      return fmt::format("step {}", run.steps[slice.index].index);
+      return fmt::format("step {}{}", run.steps[slice.index].index,
+                         never_ends(run, run.steps[slice.index]) ? kNeverEnds : "");
     case Slice::Of::phase:
       return run.phases[slice.index].name;
     case Slice::Of::range:

@@ -84,6 +84,19 @@ tl::unexpected<Error> no_workload(const std::string& path, OpenOptions options) 
   return fail(ErrorKind::input, std::move(what), path, std::move(hint));
 }
 
+/// Of an answer that says what a stored plan's job had and what is planned from it has not: which, and the option.
+/// Empty: it says nothing of that kind.
+std::string not_taken_over(const std::string& key, const nlohmann::json& answer) {
+  if (!answer.is_object()) return {};
+  if (key == "hang") return "in which a rank dies: here none does (plan --dead-rank has one die)";
+  if (key == "beside") return "beside another job: here its job is alone (plan --beside puts one beside it)";
+  if (key != "ranks") return {};
+  const auto differ = answer.find("differ");
+  if (differ == answer.end() || !differ->is_string() || differ->get<std::string>().empty()) return {};
+  return fmt::format("whose ranks differ ({}): here they are alike (--slow-gpu and the like make them differ)",
+                     differ->get<std::string>());
+}
+
 /// What a plan's store says of its run beside the workload, which is the one that it was made from: what was asked for.
 /// An executed run's settings are in the same place.
 Result<void> add_question(const std::string& path, OpenOptions options, Source& source) {
@@ -98,18 +111,15 @@ Result<void> add_question(const std::string& path, OpenOptions options, Source& 
       return fail(ErrorKind::input, set.error().what, path, "write the store again with this foreshard");
   const auto results = query(path,
                              "SELECT key, value FROM result WHERE key IN ('memory_capacity_bytes', 'fabric', "
-                             "'topology', 'hang', 'beside')",
+                             "'topology', 'hang', 'beside', 'ranks')",
                              {}, options);
   FORESHARD_TRY(results);
   for (const auto& row : results->rows) {
     const nlohmann::json value = parse_json_text(text(row[1]));
     if (text(row[0]) == "topology" && value.is_object())
       source.topology = text(row[1]);
-    else if (value.is_object())
-      source.notes.push_back(path +
-                             (text(row[0]) == "hang" ? " was planned with a rank that dies (--dead-rank)"
-                                                     : " was planned beside another job (--beside)") +
-                             "; give it again");
+    else if (std::string note = not_taken_over(text(row[0]), value); !note.empty())
+      source.notes.push_back(fmt::format("{} is a plan {}", path, note));
     if (value.is_number_unsigned()) source.memory_capacity = value.get<Bytes>();
     if (value.is_string()) source.fabric = value.get<std::string>();
   }
@@ -128,16 +138,13 @@ Result<Source> from_row(const std::vector<QueryValue>& row, const std::string& p
   auto source = of_workload(stored_workload(*json, kind == "executed", path + " (workload)"));
   if (!source) return source;
   source->machine = text(1);
-  source->gpu = text(4);
+  source->gpu = text(3);
   source->recorded = kind == "imported";
   if (source->recorded && options.takes_kept_calibration()) {
-    source->calibration = text(5);
+    source->calibration = text(4);
     if (!source->calibration.empty()) source->stored_digest = digest_of(*json);
   }
   if (!source->recorded) FORESHARD_TRY(add_question(path, options, *source));
-  const auto* ranks = std::get_if<std::int64_t>(&row[3]);
-  if (kind == "planned" && ranks != nullptr && *ranks > 0)
-    source->notes.push_back(path + " was planned with ranks that differ (--slow-gpu and the like); give them again");
   return source;
 }
 
@@ -148,11 +155,11 @@ Result<Source> from_store(const std::string& path, OpenOptions options) {
                        source = from_row(row, path, options);
                        return false;
                      }};
-  FORESHARD_TRY(query_rows(
-      path,
-      "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run), (SELECT count(*) FROM "
-      "rank), (SELECT gpu FROM run), (SELECT value FROM result WHERE key = 'kept_calibration') FROM workload",
-      {}, sink, options));
+  FORESHARD_TRY(query_rows(path,
+                           "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run), (SELECT gpu FROM run), "
+                           "(SELECT value FROM result "
+                           "WHERE key = 'kept_calibration') FROM workload",
+                           {}, sink, options));
   if (!source) return no_workload(path, options);
   if (*source && options.unverified)
     (*source)->warnings.push_back(path + " was read unverified (--unverified): it may be changed or damaged");

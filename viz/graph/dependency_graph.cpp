@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "core/run/plan_results.hpp"
 #include "core/timeline/places.hpp"
 #include "traces/export/dependencies.hpp"
 #include "traces/export/tracks.hpp"
@@ -29,7 +30,7 @@ class Builder {
 
   Result<DependencyGraph> build() {
     if (dependencies_.empty())
-      return fail(ErrorKind::input, "there are no device ops to draw", run_.info.name, "import the run with --trace");
+      return tl::unexpected(no_device_ops(run_, "there are no device ops to draw", run_.info.name));
     if (collapse_ == Collapse::none && dependencies_.size() > kMaxOps)
       return fail(ErrorKind::usage, fmt::format("{} ops are too many to draw one by one", dependencies_.size()),
                   "--collapse", "give --collapse unit, or one --step");

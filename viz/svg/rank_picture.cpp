@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/run/plan_results.hpp"
 #include "core/straggler/rank_path.hpp"
 #include "viz/scene/caption.hpp"
 #include "viz/scene/lanes.hpp"
@@ -235,8 +236,7 @@ Result<std::string> draw_rank_map(const Run& run, const RankMapOptions& options)
   FORESHARD_TRY(window);
   const auto activity = rank_activity(run);
   if (!activity || !window->lanes)
-    return fail(ErrorKind::input, "the run has no ops of a GPU, so there is nothing that a rank does", "",
-                "import the profiler's trace with the snapshot");
+    return tl::unexpected(no_device_ops(run, "the run has no ops of a GPU, so there is nothing that a rank does", ""));
   return RankPicture(run, options, *window, *activity).draw();
 }
 

@@ -12,10 +12,12 @@ constexpr const char* kHang = R"({"world":8,"dead":[{"rank":5,"from_step":2}],"r
   {"ranks":[4,6,7],"waits":[{"collective":"all-gather of \"x\"","communicator":"shard","ranks":4,"absent":[5],
     "issued_ns":1}],"host_stands_at":"launch queue","host_step":2},
   {"ranks":[0,1,2,3],"waits":[{"collective":"all-reduce of layers.0","communicator":"replicate","ranks":2,
-    "absent":[4,5,6,7],"issued_ns":2}],"host_stands_at":"device","host_step":3}]})";
+    "absent":[4,5,6,7],"issued_ns":2}],"host_stands_at":"device","host_step":3}],
+  "whole_steps":2,"last_whole_step_end_ns":9})";
 
 std::optional<std::string> dot_of(const std::string& hang) {
   Run run;
+  run.info.kind = RunKind::planned;
   run.results["hang"] = hang;
   return hang_dot(run, "a job");
 }
