@@ -254,6 +254,19 @@ static const CLI::Option* on_and_off(const CLI::App& app) {
   return nullptr;
 }
 
+/// Of "--set-to-none false" how a flag's value is given; empty: no flag is followed by a truth value.
+static std::string flag_hint(const CLI::App& app, const std::vector<std::string>& arguments) {
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    if (arguments[i] != "true" && arguments[i] != "false") continue;
+    const CLI::Option* option = app.get_option_no_throw(arguments[i - 1]);
+    if (option == nullptr || option->get_items_expected_max() > 0 || !arguments[i - 1].starts_with("--")) continue;
+    const bool turned_off = !option->get_fnames().empty();
+    return fmt::format("{} is a flag: give it alone{}", arguments[i - 1],
+                       turned_off ? fmt::format(", or --{}", option->get_fnames().front()) : ", or leave it out");
+  }
+  return {};
+}
+
 Result<bool> OptionSet::parse(const std::vector<std::string>& arguments) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11 takes the last first
   try {
@@ -267,7 +280,8 @@ Result<bool> OptionSet::parse(const std::vector<std::string>& arguments) {
                 fmt::format("{} is given as {}", twice->get_name(), fmt::join(twice->results(), " and as ")), {},
                 "it takes one value: leave the others out");
   } catch (const CLI::ParseError& error) {  // CLI11's own words without its class names
-    return fail(ErrorKind::usage, error.what(), {}, parts_->hint);
+    const std::string of_flag = flag_hint(parts_->app, arguments);
+    return fail(ErrorKind::usage, error.what(), {}, of_flag.empty() ? parts_->hint : of_flag);
   } catch (const std::logic_error&) {  // CLI11 2.1 converts a flag's value with std::stoll
     return fail(ErrorKind::usage, "a flag's value is neither true nor false");
   }

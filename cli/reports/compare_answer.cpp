@@ -101,6 +101,21 @@ std::string bias_line(const CompareReport& report) {
       report.model_unknown);
 }
 
+/// Of plans whose ranks differ otherwise: what that costs each. The causes are of one rank alone, whose compute is
+/// slower and whose collectives are longer where they stand and wait for another.
+std::vector<std::string> ranks_lines(const CompareReport& report) {
+  std::vector<std::string> lines;
+  if (report.a.ranks == report.b.ranks) return lines;
+  for (const auto& [side, letter] : {std::pair(&report.a, 'A'), std::pair(&report.b, 'B')})
+    if (!side->ranks_cost.empty())
+      lines.push_back(
+          fmt::format("{}: {}; its causes are rank 0's: collectives that stand until those come count as exposed "
+                      "communication, as kernel contention and, beside kernels that were never seen alone, as isolated "
+                      "compute",
+                      letter, side->ranks_cost));
+  return lines;
+}
+
 std::string memory_line(Bytes a, Bytes b) {
   if (a == b) return fmt::format("its peak of reserved memory is the same, {}", format_bytes(b));
   const Bytes difference = printed_difference(a, b);
@@ -142,6 +157,7 @@ std::vector<std::string> compare_answer(const CompareReport& report) {
     return lines;
   }
   if (report.a.step_ms && report.b.step_ms && *report.a.step_ms > 0) lines.push_back(step_line(report));
+  for (std::string& ranks : ranks_lines(report)) lines.push_back(std::move(ranks));
   if (std::string bias = bias_line(report); !bias.empty()) lines.push_back(std::move(bias));
   if (report.a.peaks && report.b.peaks && report.a.peaks->reserved > 0)
     lines.push_back(memory_line(report.a.peaks->reserved, report.b.peaks->reserved));

@@ -7,6 +7,7 @@
 #include "accuracy/promises.hpp"
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/no_remedies.hpp"
+#include "cli/reports/plan_answer.hpp"
 #include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
 
@@ -86,12 +87,51 @@ std::string pending_words(const Explanation& e) {
   return fmt::format(", of which {} are pending (at another moment {})", pending, most);
 }
 
-}  // namespace
-
-RunAnswer fit_of(const ExplainReport& report) {
+RunAnswer as_it_ran(const ExplainReport& report) {
   RunAnswer answer = memory_answer(report.run);
   if (!answer.peak_reserved) answer.peak_reserved = report.explanation.peaks.reserved;
   return answer;
+}
+
+bool within_limit(const RunAnswer& answer) {
+  return !answer.out_of_memory && *answer.peak_reserved <= *answer.capacity;
+}
+
+}  // namespace
+
+RunAnswer fit_of(const ExplainReport& report) {
+  RunAnswer answer = as_it_ran(report);
+  if (!report.memory_limit) return answer;
+  answer.lines.clear();  // of the plan's own limit
+  answer.capacity = report.memory_limit;
+  answer.capacity_of = "--memory-limit";
+  if (within_limit(answer) || !report.remedies || report.remedies->out_of_memory) return answer;
+  answer.out_of_memory = false;
+  answer.peak_reserved = report.remedies->before.reserved;
+  return answer;
+}
+
+std::string fit_answer(const ExplainReport& report) {
+  const RunAnswer answer = fit_of(report);
+  if (!report.memory_limit || answer.deadlock) return fit_line(answer);
+  const RunAnswer ran = as_it_ran(report);
+  const std::string limit = format_bytes(*report.memory_limit);
+  const std::string peak = format_bytes(*ran.peak_reserved);
+  if (within_limit(answer))
+    return fit_line(answer) +
+           (*ran.peak_reserved == *answer.peak_reserved
+                ? std::string()
+                : fmt::format("; simulated under that limit, where the allocator gives cached "
+                              "segments back{}: as it ran, {} were reserved",
+                              report.remedies->retries_each_step ? " and retries in each step" : "", peak));
+  std::string text = ran.out_of_memory || *ran.peak_reserved <= *report.memory_limit
+                         ? fmt::format("does not fit {}: it ran out of memory", limit)
+                         : fmt::format("does not fit {}: {} reserved at the peak, {} more", limit, peak,
+                                       format_bytes(printed_difference(*ran.peak_reserved, *report.memory_limit)));
+  if (!report.remedies)
+    return text + "; whether it lives where the allocator gives cached segments back was not simulated";
+  return text + ", and simulated under that limit it runs out of memory; " +
+         fitting_words(*report.remedies, report.remedies->own_not_valid, false);
 }
 
 const sim::Remedy* best_remedy(const ExplainReport& report) {

@@ -14,6 +14,7 @@
 #include "cli/reports/stored_pictures.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "core/run/block_names.hpp"
+#include "core/run/plan_results.hpp"
 #include "core/run/run_names.hpp"
 
 namespace foreshard::cli {
@@ -231,9 +232,12 @@ Json explain_json(const ExplainReport& report, std::size_t series) {
   json["ends"] = stored_end_json(report.run);
   if (const std::vector<std::string> lines = forecast_lines(report.run); !lines.empty()) json["forecast"] = lines;
   json["fit"] = fit_json(fit_of(report));
+  json["fit"]["line"] = fit_answer(report);
   if (const std::string experts = plan_text(report.run, "experts", "sentence"); !experts.empty())
     json["experts"] = experts;
   json["headline"] = headline(report);
+  json["valid"] = report.run.info.valid;
+  json["not_valid"] = result_texts(report.run, "not_valid");
   const sim::Remedy* best = best_remedy(report);
   json["best_remedy"] = best != nullptr ? remedy_json(*best) : Json(nullptr);
   json["step"] = e.step ? Json(*e.step) : Json(nullptr);

@@ -25,6 +25,7 @@ struct ExplainReport {
   std::string machine = {};                   ///< name of the profile that they were simulated on
   std::string fingerprint = {};               ///< of the run (fingerprint.hpp); empty: a store without
   std::optional<Stragglers> stragglers = {};  ///< none: one rank was recorded
+  std::optional<Bytes> memory_limit = {};     ///< as asked for; none: the run's or the machine's
   std::string machine_note = {};              ///< why that is not the run's; empty where it is, or was asked for
 };
 
@@ -50,8 +51,12 @@ struct NamedPart {
 /// explained.
 [[nodiscard]] const PeriodParts* larger_step(const Explanation& explanation);
 
-/// Whether the run fits: of its largest step, of a record without whole steps what is explained.
+/// Whether the run fits: of its largest step, of a record without whole steps what is explained. Under a limit that was
+/// asked for: as it ran, or, where that was more, as it was simulated under the limit.
 [[nodiscard]] RunAnswer fit_of(const ExplainReport& report);
+
+/// The first line: that in words; of a run that does not fit a limit by how much, and what first makes it fit.
+[[nodiscard]] std::string fit_answer(const ExplainReport& report);
 
 /// What is over-allocated, why, and what gives most of it back.
 [[nodiscard]] std::string headline(const ExplainReport& report);

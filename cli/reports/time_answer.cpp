@@ -34,8 +34,17 @@ std::string which_step(const TimeReport& report) {
   return fmt::format("this step is a profiled one of {:.2f} ms ({:.2f} ms without the profiler); ", with, without);
 }
 
+/// "; the step waits for rank 5, which is late": of a rank that is not the shown one; empty: none is, or it is a link
+/// that holds it up.
+std::string late_words(const TimeReport& report) {
+  if (!report.stragglers || !report.stragglers->late || report.stragglers->late->collectives) return {};
+  const std::uint32_t late = report.stragglers->late->rank;
+  if (report.run.ranks.empty() || late == report.run.ranks.front().rank) return {};
+  return fmt::format("; the step waits for rank {}, which is late: collectives stand until it comes", late);
+}
+
 std::vector<std::string> sentences(const TimeReport& report) {
-  if (!report.clean) return {which_step(report) + time_headline(report.run, report.time)};
+  if (!report.clean) return {which_step(report) + time_headline(report.run, report.time) + late_words(report)};
   const CleanStep& clean = *report.clean;
   const int late = report.run.measured ? report.run.measured->late_rank : -1;
   std::vector<std::string> out{fmt::format(

@@ -156,6 +156,8 @@ Json time_json(const TimeReport& report) {
   json["name"] = report.run.info.name;
   json["ends"] = stored_end_json(report.run);
   json["headline"] = answer_text(report);
+  json["valid"] = report.run.info.valid;
+  json["not_valid"] = result_texts(report.run, "not_valid");
   if (const std::string ranks = plan_text(report.run, "ranks", "sentence"); !ranks.empty())
     json["ranks_that_differ"] = ranks;
   if (const std::string experts = plan_text(report.run, "experts", "sentence"); !experts.empty())

@@ -180,6 +180,9 @@ std::vector<std::string> not_simulated(const TimeReport& report) {
                     two_digits(cpu_optimizer)));
   if (host > least)
     out.emplace_back("torch.compile, which launches less: record the run with it, or plan a model with --compile");
+  if (run.settings.float8 != Float8::none && !run.settings.float8_all_gather)
+    out.emplace_back(
+        "--float8-all-gather, which gathers half the bytes: it changes the program's kernels; plan the model with it");
   if (ranks > least)
     out.push_back(fmt::format("other ranks, which this one waits for {} ms: no setting of FSDP2 makes them faster{}",
                               two_digits(ranks), run.ranks.size() > 1 ? "" : "; record them all to see which is late"));

@@ -143,7 +143,7 @@ void print_answer(std::ostream& out, const TuneReport& report) {
     out << fmt::format("no setting that was tried helps{}: {} a step as asked for, {} reserved", limit_words(report),
                        milliseconds(best.step_ms), format_bytes(best.peaks.reserved));
   else
-    out << fmt::format("best{}: {}; {} reserved: {}", limit_words(report), step_words(report),
+    out << fmt::format("best{}, by time: {}; {} reserved: {}", limit_words(report), step_words(report),
                        format_bytes(best.peaks.reserved), short_changes(changes_of(report, *result.best)));
   out << (fits(best) == sim::Fits::surely ? "" : "; it may not fit") << (best.valid ? "" : "; not valid")
       << (is_outside(best) ? "; outside what the profile was calibrated on" : "") << '\n';

@@ -238,6 +238,7 @@ Result<int> explain_run(ExplainOptions& options, Console& console) {
   report_oddities(console, *loaded, *explanation);
   ExplainReport report{options.run, loaded->run, *explanation, std::nullopt, {}};
   report.stragglers = std::move(stragglers);
+  report.memory_limit = options.memory_limit;
   report.fingerprint = fingerprint_of(loaded->run);
   FORESHARD_TRY(simulate(options, *loaded, console, report));
   if (options.json)
@@ -267,7 +268,8 @@ Action add_explain(OptionSet& set) {
       .type_name("NAME|FILE")
       .suggest(sim::builtin_profile_names());
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
-                    "what the caching allocator may take in remedies; default: the machine's")
+                    "what the caching allocator may take: whether the run fits that, and its remedies do; default: a "
+                    "plan's own, else the machine's")
       .type_name("SIZE");
   set.add_option("--blocks", options->blocks, "largest blocks that --json names at each moment; default 10")
       .type_name("N");

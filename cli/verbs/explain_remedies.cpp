@@ -27,7 +27,7 @@ namespace {
 
 /// Remedies are compared with the run's own settings, simulated: where that is not what the run was, it is said.
 void warn_of_difference(const ExplainReport& report, Console& console) {
-  if (report.explanation.steps.empty()) return;
+  if (report.explanation.steps.empty() || report.memory_limit) return;  // that is said first
   const Bytes was = report.explanation.steps.back().peaks.reserved;
   const Bytes is = report.remedies->before.reserved;
   const double difference = static_cast<double>(is) - static_cast<double>(was);

@@ -105,6 +105,17 @@ std::string communication_words(const Run& run, const TimeExplanation& e, const 
   }
 }
 
+/// " (first gather 12.40 ms, contention 1.36 ms)": of waits, whose sum is no row of the table, the two longest causes.
+std::string wait_words(const CauseTotals& totals) {
+  std::vector<IdleCause> causes;
+  for (const IdleCause cause : kEnumValues<IdleCause>)
+    if (is_communication(cause) || cause == IdleCause::copies) causes.push_back(cause);
+  const auto time = [&](IdleCause cause) { return totals[static_cast<std::size_t>(cause)].time; };
+  std::stable_sort(causes.begin(), causes.end(), [&](IdleCause a, IdleCause b) { return time(a) > time(b); });
+  return fmt::format(" ({} {}, {} {}{})", title(causes[0]), in_ms(time(causes[0])), title(causes[1]),
+                     in_ms(time(causes[1])), time(causes[2]).count > 0 ? ", …" : "");
+}
+
 /// The phase in which the host is late for longest.
 std::string host_phase(const std::vector<PhaseTime>& phases) {
   const auto most = std::max_element(phases.begin(), phases.end(),
@@ -249,7 +260,8 @@ std::string time_headline(const Run& run, const TimeExplanation& e) {
       {host, fmt::format("the host is late for {} of {} a step, most of it {}", in_ms(host), step, host_phase(phases))},
       {gaps, fmt::format("gaps between kernels take {} of {} a step", in_ms(gaps), step)},
       {latencies, fmt::format("launch and event latencies take {} of {} a step", in_ms(latencies), step)}};
-  const std::string shorter[] = {exposed_words(" "), fmt::format("the host is late for {}", in_ms(host)),
+  const std::string shorter[] = {exposed_words(" ") + (waits ? wait_words(totals) : std::string()),
+                                 fmt::format("the host is late for {}", in_ms(host)),
                                  fmt::format("gaps between kernels take {}", in_ms(gaps)),
                                  fmt::format("launch and event latencies take {}", in_ms(latencies))};
   const auto most =

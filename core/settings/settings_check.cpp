@@ -210,12 +210,14 @@ Result<void> check_optimizer_overlap(const Settings& settings) {
 Result<void> check_set_to_none(const Settings& settings) {
   if (settings.set_to_none) return {};
   if (settings.offload)
-    return contradiction("set_to_none false with offload is not modelled",
-                         "gradients on the host are added to and zeroed by the CPU there: leave one of the two out");
+    return contradiction(
+        "set_to_none false with offload is not modelled",
+        "gradients on the host are added to and zeroed by the CPU there: leave out --no-set-to-none, or --offload");
   if (settings.optimizer_overlap != OptimizerOverlap::none)
     return contradiction(
         fmt::format("set_to_none false with optimizer_overlap {} is not built", name(settings.optimizer_overlap)),
-        "the optimizer's own stream reads gradients that are freed behind it: leave one of the two out");
+        "the optimizer's own stream reads gradients that are freed behind it: leave out --no-set-to-none, or "
+        "--optimizer-overlap");
   return {};
 }
 
