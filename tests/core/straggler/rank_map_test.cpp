@@ -269,8 +269,8 @@ TEST_CASE("ranks of a plan that hangs wait for the dead one to the last that is 
     if (index < 2) step.device_end = Nanoseconds::from_us(100 + 300 * index);
     run.steps.push_back(step);
   }
-  run.results = {{"deadlock", "\"rank 1 issues nothing\""},
-                 {"hang", R"({"ranks": [{"ranks": [0, 2], "host_stands_at": "event", "host_step": 2,
+  run.results = {{"deadlock", "\"rank 1 issues nothing\""}, {"hang", R"({"dead": [{"rank": 1, "from_step": 2}],
+                             "ranks": [{"ranks": [0, 2], "host_stands_at": "event", "host_step": 2,
                              "waits": [{"collective": "all-gather", "communicator": "shard", "ranks": 3,
                              "absent": [1], "issued_ns": 420000}]}],
                              "whole_steps": 2, "last_whole_step_end_ns": 400000})"}};
@@ -289,6 +289,8 @@ TEST_CASE("ranks of a plan that hangs wait for the dead one to the last that is 
   CHECK(rank_path(run)->step == 1);
   const std::string whole = run.results["hang"];
   REQUIRE(hang_answer(run));
+  REQUIRE(hang_answer(run)->dead.size() == 1);
+  CHECK(hang_answer(run)->dead[0].from_step == 2);
   CHECK(hang_answer(run)->ranks[0].waits[0].issued == Nanoseconds::from_us(420));
   const auto changed = [&](const std::string& from, const std::string& to) {
     run.results["hang"] = std::string(whole).replace(whole.find(from), from.size(), to);
@@ -301,6 +303,7 @@ TEST_CASE("ranks of a plan that hangs wait for the dead one to the last that is 
   CHECK_FALSE(changed("[0, 2]", "[]"));
   CHECK_FALSE(changed("420000", "\"x\""));
   CHECK_FALSE(changed("\"host_step\"", "\"step\""));
+  CHECK_FALSE(changed("\"from_step\"", "\"step\""));
   run.results["hang"] = R"({"ranks": [5]})";
   CHECK_FALSE(hang_answer(run));
   run.results["hang"] = "[]";
