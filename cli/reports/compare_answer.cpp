@@ -152,6 +152,8 @@ std::vector<std::string> compare_answer(const CompareReport& report) {
     else if (!side->failure.empty())
       lines.push_back(fmt::format("{} {}: it has no step time{}", letter, side->failure,
                                   side->peaks ? ", and its memory is that until then" : ""));
+    else if (!side->no_time.empty())
+      lines.push_back(fmt::format("{} has no step time: {}", letter, side->no_time));
   if (report.hangs()) {
     lines.push_back("a job that hangs has no step: times and memory are not compared");
     return lines;

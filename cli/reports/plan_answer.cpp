@@ -325,6 +325,11 @@ std::string bound_word(const sim::Prediction& p) {
   return std::string(kWords[static_cast<std::size_t>(p.bound_by())]);
 }
 
+std::string step_time_unknown(const sim::Prediction& p) {
+  if (p.has_time || p.out_of_memory || p.deadlock || p.hang) return {};
+  return p.time_unknown.empty() ? "the source has no times (no profiler trace of eager steps)" : p.time_unknown.front();
+}
+
 std::string_view rate_unit(const Settings& settings) {
   return settings.seq.value_or(1) > 1 ? "tokens/s/GPU" : "samples/s/GPU";
 }
@@ -342,10 +347,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
   if (p.flapping && !p.flapping->job_end) lines.push_back(flapping_line(p));
   if (p.has_time) lines.push_back((p.flapping ? kLinksUp : "") + time_line(p, time));
   if (p.run.settings.expert_parallel > 1) lines.push_back(experts_line(p));
-  if (!p.has_time && !p.out_of_memory && !p.deadlock && !p.hang)
-    lines.push_back("step time not known: " + (p.time_unknown.empty()
-                                                   ? "the source has no times (no profiler trace of eager steps)"
-                                                   : p.time_unknown.front()));
+  if (const std::string why = step_time_unknown(p); !why.empty()) lines.push_back("step time not known: " + why);
   if (p.has_time && p.emulated)
     lines.emplace_back(
         "of run --emulate: the source does not say what its kernels compute, so each takes the time that it has there; "

@@ -34,6 +34,9 @@ struct FailedPlace {
 [[nodiscard]] std::string_view bound_name(const sim::Prediction& p);
 [[nodiscard]] std::string bound_word(const sim::Prediction& p);
 
+/// Of a plan that runs and has no step time: why. Else empty.
+[[nodiscard]] std::string step_time_unknown(const sim::Prediction& p);
+
 /// "tokens/s/GPU", or "samples/s/GPU" of a model without a sequence.
 [[nodiscard]] std::string_view rate_unit(const Settings& settings);
 

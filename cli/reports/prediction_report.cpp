@@ -164,6 +164,7 @@ Json interval_json(const sim::Prediction& p) {
 
 void add_times(const sim::Prediction& p, Json& json) {
   json["step_ms"] = time_value(p, p.step_ms);
+  json["step_time_unknown"] = text_or_null(step_time_unknown(p));
   json["host_ms"] = time_value(p, p.host_ms);
   json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
   json["compute_ms"] = time_value(p, p.compute_ms);

@@ -212,6 +212,8 @@ tl::unexpected<Error> no_time(const Run& run, const std::optional<std::int32_t>&
     return fail(ErrorKind::input,
                 fmt::format("there is no complete step whose time could be explained, because the plan {}", failure),
                 run.info.name, "explain it without --time");
+  if (const std::string why = step_time_unknown(run); !why.empty())
+    return fail(ErrorKind::input, "the plan has no step time: " + why, run.info.name, "explain it without --time");
   std::string list;
   for (const StepRecord& record : run.steps)
     if (record.device_end) list += (list.empty() ? "" : ", ") + std::to_string(record.index);

@@ -34,6 +34,13 @@ std::string_view plan_failure(const Run& run) {
   return run.results.contains("deadlock") && !has(run, "deadlock", "null") ? kDeadlocks : "";
 }
 
+std::string step_time_unknown(const Run& run) {
+  if (run.info.kind != RunKind::planned || !plan_failure(run).empty() || !has(run, "step_ms", "null")) return {};
+  const auto kept = run.results.find("step_time_unknown");
+  const nlohmann::json why = kept == run.results.end() ? nlohmann::json() : parse_json_text(kept->second);
+  return why.is_string() ? why.get<std::string>() : "the source has no times";
+}
+
 std::vector<std::string> result_texts(const Run& run, const std::string& key) {
   std::vector<std::string> out;
   const auto kept = run.results.find(key);

@@ -24,6 +24,10 @@ namespace foreshard {
 /// start of the process.
 [[nodiscard]] std::string_view plan_failure(const Run& run);
 
+/// Of a plan that came to its end and has no step time: why, as it says itself. Its ops have times, which are not those
+/// of the planned step. Empty of every other run.
+[[nodiscard]] std::string step_time_unknown(const Run& run);
+
 /// How a planned job ends before its time (a rank that issues nothing, a link that is down for too long), as its plan
 /// says it, one line each: whatever shows the run says them first. Empty of a job that goes on.
 [[nodiscard]] std::vector<std::string> plan_end(const Run& run);

@@ -39,7 +39,7 @@ std::size_t steady_step(std::size_t count) {
 }
 
 const StepRecord* timed_step(const Run& run, const WantedStep& wanted) {
-  if (!plan_failure(run).empty()) return nullptr;
+  if (!plan_failure(run).empty() || !step_time_unknown(run).empty()) return nullptr;
   Steps steps = steps_of(run, Recording::trace, wanted);
   Steps ended;
   for (const StepRecord* step : steps)

@@ -25,7 +25,8 @@ using WantedStep = std::optional<std::int32_t>;
 
 /// The step whose time a report of `run` is of, among those of the recording that saw the device; of the ones whose end
 /// there is known, if there are any. Of a plan or an executed run the steady one; of an import the last one that the
-/// profiler saw, which others followed unseen. Null where there is none, and of a plan that failed (plan_failure()).
+/// profiler saw, which others followed unseen. Null where there is none, and of a plan that failed (plan_failure()) or
+/// has no step time (step_time_unknown()).
 [[nodiscard]] const StepRecord* timed_step(const Run& run, const WantedStep& wanted = {});
 
 /// The step whose memory a report of `run` is of: the last one of the recording that saw memory, because reserved
