@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -261,6 +262,10 @@ Result<sim::SettingsForecast> forecast_at(const ForecastOptions& options, const 
   FORESHARD_TRY(programs);
   const auto memory =
       sim::process_memory_options(adapted->workload, settings, planned.machine, planned.memory_limit, false).memory;
+  std::erase_if(adapted->warnings, [&](const std::string& warning) {  // what has no times has memory
+    return std::find(adapted->time_unknown.begin(), adapted->time_unknown.end(), warning) !=
+           adapted->time_unknown.end();
+  });
   return sim::SettingsForecast{std::move(*programs), memory, std::move(adapted->warnings)};
 }
 

@@ -155,8 +155,8 @@ Result<ForecastRemedy> simulate(ProgramSource& programs, const ForecastRemedyReq
   again.process.empty_cache_every = candidate.empty_cache_every;
   auto ran = run_forecast(programs, again);
   FORESHARD_TRY(ran);
-  ForecastRemedy remedy{
-      setting_of(candidate), candidate.reason, pytorch_of(candidate), std::move(ran->front()), 0, 0, false};
+  ForecastRemedy remedy{setting_of(candidate), candidate.reason, pytorch_of(candidate), std::move(ran->front()), 0, 0,
+                        RemedyPrice::none};
   remedy.saving = static_cast<std::int64_t>(request.before.peak_reserved()) -
                   static_cast<std::int64_t>(remedy.outcome.peak_reserved());
   const std::uint64_t before = tokens(request.forecast.lengths, request.before.seed, again.steps);
@@ -171,6 +171,17 @@ bool dies_or_retries(const SeedForecast& seed) {
 
 double batch_of(const Settings& settings) {
   return settings.batch.value_or(1);
+}
+
+RemedyPrice price_of(const Settings& settings, const Settings& own) {
+  if (settings.batch != own.batch) return RemedyPrice::batch;
+  return settings.offload && !own.offload ? RemedyPrice::offloaded : RemedyPrice::program;
+}
+
+/// Doubts of one kind differ in how many requests they are of.
+std::string without_numbers(std::string text) {
+  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+  return text;
 }
 
 /// Other settings, with the run's own padding and empty_cache(). `doubts`: those of its programs.
@@ -197,7 +208,7 @@ Result<ForecastRemedy> simulate_settings(const ForecastRemedyRequest& request, c
                         std::move(ran->front()),
                         0,
                         batch_of(candidate.settings) / batch_of(request.settings) - 1,
-                        true};
+                        price_of(candidate.settings, request.settings)};
   remedy.saving = static_cast<std::int64_t>(request.before.peak_reserved()) -
                   static_cast<std::int64_t>(remedy.outcome.peak_reserved());
   return remedy;
@@ -205,7 +216,7 @@ Result<ForecastRemedy> simulate_settings(const ForecastRemedyRequest& request, c
 
 /// Of batches the largest of those that live longest.
 void leave_out_smaller(std::vector<ForecastRemedy>& useful) {
-  const auto smaller = [](const ForecastRemedy& one) { return one.other_program && one.more_tokens < 0; };
+  const auto smaller = [](const ForecastRemedy& one) { return one.price == RemedyPrice::batch; };
   std::size_t longest = 0;
   for (const ForecastRemedy& one : useful)
     if (smaller(one)) longest = std::max(longest, one.outcome.lives_until());
@@ -237,7 +248,8 @@ void try_settings(const ForecastRemedyRequest& request, const std::vector<std::u
       continue;
     }
     for (const std::string& doubt : doubts[i])
-      if (std::find(known.begin(), known.end(), doubt) == known.end())
+      if (std::none_of(known.begin(), known.end(),
+                       [&](const std::string& own) { return without_numbers(own) == without_numbers(doubt); }))
         out.doubts.push_back(list[i].setting + ": " + doubt);
     keep(std::move(*ran[i]), out);
   }
@@ -324,8 +336,8 @@ Result<ForecastRemedies> find_forecast_remedies(ProgramSource& programs, const F
   leave_out_smaller(out.useful);
   const auto place = [](const ForecastRemedy& one) {
     const auto [dead, giving_back, churn, peak] = rank_of(one.outcome);
-    const int price = !one.other_program ? 0 : one.more_tokens < 0 ? 2 : 1;
-    return std::tuple(dead, price, giving_back, price == 0 ? churn : 0, price == 0 ? peak : 0);
+    const bool same = one.price == RemedyPrice::none;
+    return std::tuple(dead, one.price, giving_back, same ? churn : 0, same ? peak : 0);
   };
   std::stable_sort(out.useful.begin(), out.useful.end(),
                    [&](const ForecastRemedy& a, const ForecastRemedy& b) { return place(a) < place(b); });

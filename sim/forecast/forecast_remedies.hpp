@@ -3,6 +3,7 @@
 // Who: cli's forecast. Deterministic for any number of threads.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -16,6 +17,14 @@
 
 namespace foreshard::sim {
 
+/// What a change costs beside memory, which a forecast has no times for: the cheaper kind first.
+enum class RemedyPrice : std::uint8_t {
+  none = 0,       ///< the same program: the allocator's configuration, padding, empty_cache()
+  program = 1,    ///< other settings, as checkpointing: a step may take longer
+  offloaded = 2,  ///< the optimizer runs on the CPU
+  batch = 3,      ///< a step has fewer samples
+};
+
 struct ForecastRemedy {
   /// Options of forecast, all that was simulated: "--alloc-conf expandable_segments:True", and of a run that is padded
   /// already "--alloc-conf expandable_segments:True --pad 64".
@@ -26,17 +35,16 @@ struct ForecastRemedy {
   std::int64_t saving = 0;  ///< of the largest reserved, against the same seed without it; bytes
   double more_tokens =
       0;  ///< relative: what padding adds to the tokens of all steps; negative: a smaller batch has less
-  bool other_program = false;  ///< by other settings than the allocator's, as checkpointing: a step may take longer
+  RemedyPrice price = RemedyPrice::none;
 };
 
 struct ForecastRemedies {
   std::uint64_t seed = 0;  ///< whose lengths they were simulated on
   SeedForecast before;
-  /// Those that live longest first, then those with the fewest steps that give segments back, then with the fewest
-  /// cudaFree and cudaMalloc calls where segments go back (SeedForecast::churn), then the smallest. Of those that live
-  /// no longer none has more of either than the run without them. Other programs come behind all others that live as
-  /// long, those with as few steps that give segments back in the order of settings_changes(); of smaller batches,
-  /// last, the largest that lives longest alone.
+  /// Those that live longest first, of these by price, then those with the fewest steps that give segments back, then
+  /// (of RemedyPrice::none) with the fewest cudaFree and cudaMalloc calls where segments go back (SeedForecast::churn),
+  /// then the smallest; others in the order of settings_changes(). Of those that live no longer none has more of either
+  /// than the run without them. Of smaller batches only the largest that lives longest.
   std::vector<ForecastRemedy> useful;
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and are not among the useful

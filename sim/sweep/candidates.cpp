@@ -160,10 +160,11 @@ void List::room() {
           });
   add("parameters, gradients and optimizer states lie in the host's memory", {}, [](Settings& s) { s.offload = true; });
   if (checkpoints)
-    add("the same, and activations are computed again", {}, [](Settings& s) {
-      s.offload = true;
-      s.checkpoint = Checkpoint::blocks;
-    });
+    add("parameters, gradients and optimizer states lie in the host's memory, and activations are computed again", {},
+        [](Settings& s) {
+          s.offload = true;
+          s.checkpoint = Checkpoint::blocks;
+        });
   for (const std::uint32_t times : {2U, 4U, 8U})
     for (const Checkpoint checkpoint : {base_.checkpoint, Checkpoint::blocks})
       add(fmt::format("{} times as many ranks: as much less of parameters, gradients and states on each{}", times,

@@ -222,7 +222,8 @@ TEST_CASE("other settings are tried where the process dies, cheapest first, and 
   REQUIRE(checkpoint != found->useful.end());
   REQUIRE(batch != found->useful.end());
   CHECK(checkpoint < batch);
-  CHECK(checkpoint->other_program);
+  CHECK(checkpoint->price == RemedyPrice::program);
+  CHECK(batch->price == RemedyPrice::batch);
   CHECK(checkpoint->reason.ends_with("; an estimate"));
   CHECK_FALSE(checkpoint->outcome.out_of_memory);
   CHECK(batch->more_tokens == -0.5);
