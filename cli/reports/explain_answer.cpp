@@ -113,14 +113,15 @@ RunAnswer fit_of(const ExplainReport& report) {
 
 std::string fit_answer(const ExplainReport& report) {
   const RunAnswer answer = fit_of(report);
-  if (!report.memory_limit || answer.deadlock) return fit_line(answer);
+  if (!report.memory_limit || (answer.deadlock && within_limit(answer))) return fit_line(answer);
   const RunAnswer ran = as_it_ran(report);
   const std::string limit = format_bytes(*report.memory_limit);
   const std::string peak = format_bytes(*ran.peak_reserved);
   if (within_limit(answer))
     return fit_line(answer) +
-           (*ran.peak_reserved == *answer.peak_reserved
-                ? std::string()
+           (*ran.peak_reserved == *answer.peak_reserved ? std::string()
+            : ran.out_of_memory
+                ? fmt::format("; simulated under that limit: as it ran, it ran out of memory, at {}", peak)
                 : fmt::format("; simulated under that limit, where the allocator gives cached "
                               "segments back{}: as it ran, {} were reserved",
                               report.remedies->retries_each_step ? " and retries in each step" : "", peak));
@@ -128,9 +129,12 @@ std::string fit_answer(const ExplainReport& report) {
                          ? fmt::format("does not fit {}: it ran out of memory", limit)
                          : fmt::format("does not fit {}: {} reserved at the peak, {} more", limit, peak,
                                        format_bytes(printed_difference(*ran.peak_reserved, *report.memory_limit)));
+  if (answer.deadlock) return text + " until then";
   if (!report.remedies)
     return text + "; whether it lives where the allocator gives cached segments back was not simulated";
-  return text + ", and simulated under that limit it runs out of memory; " +
+  return text +
+         (ran.out_of_memory ? ", and simulated under that limit it does again; "
+                            : ", and simulated under that limit it runs out of memory; ") +
          fitting_words(*report.remedies, report.remedies->own_not_valid, false);
 }
 

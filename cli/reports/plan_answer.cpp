@@ -148,18 +148,35 @@ std::string end_of(double ms) {
   return fmt::format("{:.{}f}", ms, ms >= 1000 ? 0 : ms >= 100 ? 1 : 2);
 }
 
-/// The rank that the one whose times these are waits for, where that is late by its own GPU or host; none: none is.
-std::optional<std::uint32_t> awaited_rank(const sim::Prediction& p) {
-  if (!p.stragglers || !p.stragglers->late || p.stragglers->late->collectives) return std::nullopt;
-  const std::uint32_t late = p.stragglers->late->rank;
-  return late == p.stragglers->ranks.front().rank ? std::nullopt : std::optional(late);
+/// Whether what makes the rank's group unlike others is its own, and not its links.
+bool is_slow_itself(const sim::Prediction& p, std::uint32_t rank) {
+  const auto holds = [&](const RankRun& run) {
+    return rank >= run.first && (rank - run.first) % run.stride == 0 && (rank - run.first) / run.stride < run.count;
+  };
+  return std::any_of(p.ranks.begin(), p.ranks.end(), [&](const sim::RankGroup& group) {
+    const bool slow = group.traits.kernels > 1 || group.traits.host > 1 || group.own_workload;
+    return slow && std::any_of(group.members.begin(), group.members.end(), holds);
+  });
+}
+
+/// The ranks that the one whose times these are waits for, where they are late by their own GPU or host; empty: none
+/// is.
+std::vector<RankRun> awaited_ranks(const sim::Prediction& p) {
+  if (!p.stragglers || (p.stragglers->late && p.stragglers->late->collectives)) return {};
+  const std::uint32_t own = p.stragglers->ranks.front().rank;
+  if (p.stragglers->late)
+    return p.stragglers->late->rank == own ? std::vector<RankRun>{} : std::vector{RankRun{p.stragglers->late->rank, 1}};
+  const std::vector<RankRun>& equal = p.stragglers->equally_late;
+  const bool slow = std::all_of(equal.begin(), equal.end(),
+                                [&](const RankRun& run) { return run.first != own && is_slow_itself(p, run.first); });
+  return slow ? equal : std::vector<RankRun>{};
 }
 
 /// What the step is bound by, with what says so: of links how long they are busy, of a host that nothing was measured
 /// of how much slower it may be for another bound to hold.
 std::string bound_words(const sim::Prediction& p) {
   std::string out = bound_word(p);
-  if (awaited_rank(p)) return out;
+  if (!awaited_ranks(p).empty()) return out;
   if (p.bound_by() == sim::BoundBy::links)
     out += fmt::format(" (collectives run for {:.0f} % of it)", share_of(p.communication_ms, p.step_ms));
   if (p.host_bound && p.bound_by() != sim::BoundBy::host)
@@ -315,13 +332,14 @@ std::string text_of(const FailedPlace& place) {
 
 std::string_view bound_name(const sim::Prediction& p) {
   constexpr std::array<std::string_view, 3> kNames{"gpu", "links", "host"};
-  if (awaited_rank(p)) return "ranks";
+  if (!awaited_ranks(p).empty()) return "ranks";
   return kNames[static_cast<std::size_t>(p.bound_by())];
 }
 
 std::string bound_word(const sim::Prediction& p) {
   constexpr std::array<std::string_view, 3> kWords{"GPU-bound", "link-bound", "host-bound"};
-  if (const auto rank = awaited_rank(p)) return fmt::format("waits for rank {}", *rank);
+  if (const auto ranks = awaited_ranks(p); !ranks.empty())
+    return fmt::format("waits for rank{} {}", rank_count(ranks) == 1 ? "" : "s", rank_words(ranks));
   return std::string(kWords[static_cast<std::size_t>(p.bound_by())]);
 }
 
