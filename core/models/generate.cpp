@@ -9,6 +9,7 @@
 #include "core/models/fsdp_section_costs.hpp"
 #include "core/models/fuse.hpp"
 #include "core/models/limits.hpp"
+#include "core/models/step_writer.hpp"
 #include "core/settings/version_rules.hpp"
 #include "core/workload/time_estimates.hpp"
 
@@ -17,8 +18,6 @@ namespace {
 
 using model::BatchSize;
 using model::Family;
-using model::Tensor;
-using model::Tensors;
 
 /// A rank's part of the model under tensor parallelism: ColwiseParallel and RowwiseParallel of the blocks' linear
 /// layers, everything else replicated.
@@ -112,73 +111,6 @@ std::vector<Unit> grouped(const std::vector<Unit>& blocks, std::uint32_t wanted)
   }
   return units;
 }
-
-/// One step's program: microbatches of forward, loss and backward, then the optimizer.
-class StepWriter {
- public:
-  StepWriter(const Family& family, const Settings& settings, const model::TrainedModel& model, const BatchSize& size,
-             const HostCosts& host, const std::vector<TensorId>& from_setup)
-      : family_(family), settings_(settings), model_(model), size_(size), host_(host), from_setup_(from_setup) {}
-
-  Program write(Labels& labels, bool first, const TargetGpu& gpu, bool keep_kernels) const {
-    model::TapeOptions options;
-    options.first_step = first;
-    options.cublas_workspace = gpu.cublas_workspace(settings_.pytorch);
-    options.sm_count = gpu.sm_count;
-    options.l2 = gpu.l2;
-    options.flash_attention = !gpu.prefers_cudnn_attention();
-    options.keep_kernels = keep_kernels;
-    model::Tape tape(labels, host_, options);
-    TensorId loss_id;
-    for (const Unit& unit : model_.units)
-      for (const Parameter& p : unit.parameters)
-        if (p.requires_grad) tape.spend(HostCall::zero_grad);
-    tape.hook(Hook::zero_grad);
-    {
-      Tensors inputs;
-      Tensor loss;
-      for (std::uint32_t i = 0; i < settings_.accumulate; ++i) microbatch(tape, i, inputs, loss);
-      tape.hook(Hook::optimizer_begin);
-      tape.hook(Hook::optimizer_step);
-      tape.hook(Hook::optimizer_end);
-      if (loss->storage && loss->dtype == DType::float32) loss_id = loss->storage->id();
-      inputs.clear();  // the step function's locals, then what it returned
-      loss.reset();
-    }
-    Program program = tape.finish();
-    if (!program.kernels.empty()) program.loss = loss_id;
-    return program;
-  }
-
- private:
-  void microbatch(model::Tape& tape, std::uint32_t index, Tensors& inputs, Tensor& loss) const {
-    tape.spend(HostCall::step_begin);
-    tape.hook(Hook::microbatch_begin);
-    tape.set_gradients_persist(index > 0 && gradients_stay());
-    inputs = family_.inputs(tape, size_);
-    tape.hook(Hook::forward_begin);
-    model::WrappedModel wrapped(tape, settings_, model_, family_.blocks(), from_setup_);
-    loss = family_.loss(wrapped, inputs, size_);
-    tape.hook(Hook::forward_end);
-    tape.hook(Hook::backward_begin);
-    tape.backward(loss);
-    tape.hook(Hook::backward_end);
-    tape.hook(Hook::microbatch_end);
-  }
-
-  /// Unreduced gradients stay in .grad where they need no cast to the reduce dtype (fsdp2 semantics 3.4).
-  [[nodiscard]] bool gradients_stay() const {
-    return !settings_.accumulate_with_sync &&
-           (!settings_.reduce_dtype || settings_.reduce_dtype == settings_.param_dtype);
-  }
-
-  const Family& family_;
-  const Settings& settings_;
-  const model::TrainedModel& model_;
-  const BatchSize& size_;
-  const HostCosts& host_;
-  const std::vector<TensorId>& from_setup_;
-};
 
 /// What the allocator held when the reference runs began to record: one small segment with one block in use (the
 /// barrier's tensor of init_process_group).
@@ -278,18 +210,39 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Hos
   if (settings.offload) workload.estimates.push_back(cpu_optimizer_estimate(host.cpu_optimizer));
 }
 
-}  // namespace
+/// A model at settings, checked, with all of its workload but the steps and what follows from them.
+struct Begun {
+  std::unique_ptr<Family> family;
+  BatchSize size;
+  model::TrainedModel trained;
+  std::vector<TensorId> from_setup;
+  bool keep_kernels = false;  ///< of the steps
+  Workload workload;
+};
 
-Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
-                          const TargetGpu& gpu, bool keep_kernels) {
+void add_facts(const Settings& settings, const HostCosts& host, const TargetGpu& gpu, Workload& workload) {
+  workload.sm_count = gpu.sm_count;
+  workload.torch = settings.pytorch;
+  workload.host_program = host.program;
+  workload.has_timing = true;
+  workload.shards_known = true;
+  workload.optimizer_known = true;
+  workload.initial_segments = {initial_segment()};
+  if (settings.tensor_parallel > 1) workload.process_groups = {{"mesh_tp", settings.tensor_parallel, 1}};
+  if (settings.expert_parallel > 1) workload.process_groups = {{"mesh_ep", settings.expert_parallel, 1}};
+}
+
+Result<Begun> begin(const ModelConfig& model, const Settings& settings, const HostCosts& host, const TargetGpu& gpu,
+                    bool keep_kernels) {
   ModelConfig sized = model;  // torch-transformer without positions of its own: max_seq_len is the sequence's
   if (model.family == ModelFamily::torch_transformer && model.positions == 0)
     sized.positions = settings.seq.value_or(model.default_seq);
   const auto local = local_part(sized, settings);
   FORESHARD_TRY(local);
-  const std::unique_ptr<Family> family = make_family(*local);
-  if (!family) return fail(ErrorKind::usage, fmt::format("{}: no generator for this family", model.name));
-  Workload workload;
+  Begun begun;
+  begun.family = make_family(*local);
+  if (!begun.family) return fail(ErrorKind::usage, fmt::format("{}: no generator for this family", model.name));
+  Workload& workload = begun.workload;
   workload.name = model.name;
   workload.settings = settings;
   workload.settings.batch = settings.batch.value_or(model.default_batch);
@@ -300,40 +253,64 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   if (model.family == ModelFamily::mlp && *workload.settings.seq != model.default_seq)
     return fail(ErrorKind::usage, "the inputs of an mlp have no sequence: seq is 1", {}, "leave out --seq");
   if (settings.units_per_group == 0) return fail(ErrorKind::usage, "units_per_group must be at least 1");
-  const BatchSize size{*workload.settings.batch, *workload.settings.seq};
-  FORESHARD_TRY(model::check_limits(sized, size.batch, size.seq));
+  begun.size = {*workload.settings.batch, *workload.settings.seq};
+  FORESHARD_TRY(model::check_limits(sized, begun.size.batch, begun.size.seq));
   FORESHARD_TRY(model::check_microbatches(sized, settings.accumulate));
-  FORESHARD_TRY(family->check(settings, size));
+  FORESHARD_TRY(begun.family->check(settings, begun.size));
   FORESHARD_TRY(check_kernels(model, settings, gpu));
-  auto trained = model::trained_model(model, family->units(), family->parameters_order());
+  auto trained = model::trained_model(model, begun.family->units(), begun.family->parameters_order());
   FORESHARD_TRY(trained);
-  if (settings.float8_all_gather) gather_in_float8(trained->units);
-  trained->units = grouped(trained->units, settings.units_per_group);
-  if (settings.expert_parallel > 1) model::split_experts(*trained, holds(RuleId::groups_per_mesh, settings.pytorch));
-  workload.units = trained->units;
-  workload.parameters_order = trained->order;
-  workload.sm_count = gpu.sm_count;
-  workload.torch = settings.pytorch;
-  workload.host_program = host.program;
-  workload.has_timing = true;
-  workload.shards_known = true;
-  workload.optimizer_known = true;
-  workload.initial_segments = {initial_segment()};
-  if (settings.tensor_parallel > 1) workload.process_groups = {{"mesh_tp", settings.tensor_parallel, 1}};
-  if (settings.expert_parallel > 1) workload.process_groups = {{"mesh_ep", settings.expert_parallel, 1}};
+  begun.trained = std::move(*trained);
+  if (settings.float8_all_gather) gather_in_float8(begun.trained.units);
+  begun.trained.units = grouped(begun.trained.units, settings.units_per_group);
+  if (settings.expert_parallel > 1)
+    model::split_experts(begun.trained, holds(RuleId::groups_per_mesh, settings.pytorch));
+  workload.units = begun.trained.units;
+  workload.parameters_order = begun.trained.order;
+  add_facts(settings, host, gpu, workload);
   model::SetupWriter setup(workload.settings, workload.units, workload.parameters_order, keep_kernels);
-  family->setup(setup, size);
+  begun.family->setup(setup, begun.size);
   workload.setup = setup.finish();
-  const StepWriter steps(*family, workload.settings, *trained, size, host, setup.handed_over());
-  keep_kernels = keep_kernels && !model.compiled;
-  workload.steps.push_back(steps.write(workload.labels, true, gpu, keep_kernels));
-  workload.steps.push_back(steps.write(workload.labels, false, gpu, keep_kernels));
+  begun.from_setup = setup.handed_over();
+  begun.keep_kernels = keep_kernels && !model.compiled;
+  return begun;
+}
+
+ModelSteps steps_of(const Begun& begun, const HostCosts& host, const TargetGpu& gpu) {
+  const model::StepWriter writer(*begun.family, begun.workload.settings, begun.trained, begun.size, host,
+                                 begun.from_setup);
+  ModelSteps steps;
+  for (const bool first : {true, false})
+    steps.programs.push_back(writer.write(steps.labels, first, gpu, begun.keep_kernels));
+  steps.from_setup = begun.from_setup;
+  return steps;
+}
+
+}  // namespace
+
+Result<ModelSteps> generate_steps(const ModelConfig& model, const Settings& settings, const HostCosts& host,
+                                  const TargetGpu& gpu, bool keep_kernels) {
+  const auto begun = begin(model, settings, host, gpu, keep_kernels);
+  FORESHARD_TRY(begun);
+  return steps_of(*begun, host, gpu);
+}
+
+Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
+                          const TargetGpu& gpu, bool keep_kernels, const ModelSteps* known) {
+  auto begun = begin(model, settings, host, gpu, keep_kernels);
+  FORESHARD_TRY(begun);
+  // Only what a kernel computes names a tensor of setup, whose number follows what setup makes before it.
+  const bool are_its = known != nullptr && (!begun->keep_kernels || known->from_setup == begun->from_setup);
+  ModelSteps steps = are_its ? *known : steps_of(*begun, host, gpu);
+  Workload workload = std::move(begun->workload);
+  workload.labels = std::move(steps.labels);
+  workload.steps = std::move(steps.programs);
   if (!settings.fully_shard_embedding_and_head) {
     auto sections = model::section_costs(workload, host);
     FORESHARD_TRY(sections);
     workload.sections = std::move(*sections);
   }
-  if (model.compiled && !family->compiles(settings)) {
+  if (model.compiled && !begun->family->compiles(settings)) {
     model::compile_blocks(workload, host);
     workload.estimates.push_back("torch.compile's kernels and memory are derived from the eager model");
   }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <map>
 #include <mutex>
+#include <span>
 
 #include "core/adapt/adapt.hpp"
 #include "core/models/embedding_and_head.hpp"
@@ -13,14 +13,17 @@
 #include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/predict/predict.hpp"
+#include "traces/workload_source/kept.hpp"
 #include "traces/workload_source/workload_source.hpp"
 
 namespace foreshard::traces {
 namespace {
 
 // Programs kept at once: of large models one takes some 10 MB.
-constexpr std::size_t kMaxKept = 32;
-// Of these copies that nobody has any more: points of a search mostly ask for the program of the one before.
+constexpr std::size_t kMaxKept = 16;
+// And their steps, before embedding and head become units of their own, kept for other units and transports.
+constexpr std::size_t kMaxSteps = 8;
+// Copies of programs that nobody has any more: points of a search mostly ask for the program of the one before.
 constexpr std::size_t kMaxCopies = 4;
 
 /// Copies of programs at other settings, which are given back: the next point writes its settings over them.
@@ -78,54 +81,56 @@ class Generated final : public sim::WorkloadSource {
 
  private:
   using Made = Result<std::shared_ptr<const Workload>>;
-  struct Entry {
-    std::once_flag once;
-    Made made{nullptr};
-  };
+  using Steps = std::shared_ptr<const ModelSteps>;
 
-  /// The program for what shapes it; made once, by whoever comes first.
-  Made shape(const Settings& settings) {
+  static bool shapes(std::string_view name) { return names(kShapingSettings, name); }
+  static bool names(std::span<const std::string_view> list, std::string_view name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  }
+
+  /// What shapes a program, but for `without`, as text.
+  static std::string key_of(const Settings& settings, std::span<const std::string_view> without) {
     std::string key;
-    Settings canonical;  // the same whichever point asks first
-    for (const auto& [name, value] : setting_options(settings)) {
-      if (std::find(kShapingSettings.begin(), kShapingSettings.end(), name) == kShapingSettings.end()) continue;
-      key += value + ' ';
-      if (!set_setting(canonical, name, value)) return make(settings);
-    }
-    const std::shared_ptr<Entry> entry = find(key);
-    std::call_once(entry->once, [&] { entry->made = make(canonical); });
-    return entry->made;
+    for (const auto& [name, value] : setting_options(settings))
+      if (shapes(name) && !names(without, name)) key += value + ' ';
+    return key;
   }
 
-  std::shared_ptr<Entry> find(const std::string& key) {
-    const std::lock_guard lock(mutex_);
-    std::shared_ptr<Entry>& entry = entries_[key];
-    if (entry)
-      std::erase(order_, key);
-    else
-      entry = std::make_shared<Entry>();
-    order_.push_back(key);
-    if (order_.size() > kMaxKept) {
-      entries_.erase(order_.front());
-      order_.pop_front();
-    }
-    return entry;
+  /// The same whichever point asks first: what does not shape a program has its default.
+  static Settings canonical(const Settings& settings) {
+    Settings out;
+    for (const auto& [name, value] : setting_options(settings))
+      if (shapes(name) && !set_setting(out, name, value)) return settings;
+    return out;
   }
 
-  [[nodiscard]] Made make(const Settings& settings) const {
-    auto workload = generate(*source_.model, settings, machine_.host_calls, machine_.gpu(),
-                             source_.lowering == Lowering::foreshard);
+  /// The program for what shapes it.
+  Made shape(const Settings& settings) {
+    return programs_.get(key_of(settings, {}), [&] { return make(canonical(settings)); });
+  }
+
+  [[nodiscard]] Made make(const Settings& settings) {
+    const Steps steps = steps_.get(key_of(settings, kLeaveSteps), [&] { return make_steps(settings); });
+    auto workload =
+        generate(*source_.model, settings, machine_.host_calls, machine_.gpu(), keeps_kernels(), steps.get());
     FORESHARD_TRY(workload);
     workload->lowering = source_.lowering;
     return std::make_shared<const Workload>(std::move(*workload));
   }
 
+  /// Null where they fail: so does the program.
+  [[nodiscard]] Steps make_steps(const Settings& settings) const {
+    auto steps = generate_steps(*source_.model, settings, machine_.host_calls, machine_.gpu(), keeps_kernels());
+    return steps ? std::make_shared<const ModelSteps>(std::move(*steps)) : nullptr;
+  }
+
+  [[nodiscard]] bool keeps_kernels() const { return source_.lowering == Lowering::foreshard; }
+
   const Source& source_;
   const sim::MachineProfile& machine_;
   std::shared_ptr<Copies> copies_ = std::make_shared<Copies>();  // which points may outlive this with
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Entry>> entries_;
-  std::deque<std::string> order_;  // the one that was asked for longest ago first
+  Kept<Made> programs_{kMaxKept};
+  Kept<Steps> steps_{kMaxSteps};
 };
 
 /// A workload that was not captured, of which FSDP2's and the optimizer's own work has no times: the machine's, for the

@@ -1,4 +1,5 @@
 #include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -70,6 +71,35 @@ TEST_CASE("a program made for other settings is the one that these would get") {
     const auto fresh = generate(source->model.value(), wanted, machine().host_calls, machine().gpu());
     REQUIRE(fresh);
     CHECK(to_json(**cached) == to_json(*fresh));
+  }
+}
+
+TEST_CASE("programs share their steps where the settings leave these alone") {
+  const auto model = preset("llama-tiny").value();
+  Settings base;
+  base.gpus = 4;
+  base.param_dtype = DType::bfloat16;
+  base.units_per_group = 2;
+  const auto made = [&](const Settings& settings, bool keep_kernels, const ModelSteps* known) {
+    return to_json(generate(model, settings, machine().host_calls, machine().gpu(), keep_kernels, known).value());
+  };
+  for (const bool keep_kernels : {false, true}) {
+    const auto steps = generate_steps(model, base, machine().host_calls, machine().gpu(), keep_kernels);
+    REQUIRE(steps);
+    std::vector<Settings> all{base};
+    const auto with = [&](auto change) {
+      all.push_back(base);
+      change(all.back());
+    };
+    with([](Settings& s) { s.gpus = 8; });
+    with([](Settings& s) { s.nodes = 2; });
+    with([](Settings& s) { s.replicate = 2; });
+    with([](Settings& s) { s.optimizer = Optimizer::sgd; });
+    with([](Settings& s) { s.fully_shard_embedding_and_head = true; });
+    for (const Transport transport : {Transport::symmetric, Transport::copy_engine, Transport::low_contention})
+      with([&](Settings& s) { s.all_gather = transport; });  // some of which make tensors in setup
+    for (const Settings& settings : all)
+      CHECK(made(settings, keep_kernels, &*steps) == made(settings, keep_kernels, nullptr));
   }
 }
 
