@@ -64,7 +64,8 @@ void for_each(std::size_t count, unsigned threads, const std::function<void(std:
     ended.notify_one();
   };
   std::vector<std::jthread> pool;
-  for (std::size_t i = 0; i < workers; ++i) pool.emplace_back(run);
+  while (pool.size() < (progress ? workers : workers - 1)) pool.emplace_back(run);
+  if (!progress) run();
   {
     std::unique_lock lock(mutex);
     while (!ended.wait_for(lock, kProgressPause, [&] { return running == 0; })) {
