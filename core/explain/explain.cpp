@@ -41,15 +41,15 @@ struct Range {
   [[nodiscard]] std::size_t first() const { return begin > 0 ? begin - 1 : 0; }
 };
 
-std::size_t event_at(const Series& series, Nanoseconds time) {
-  const auto it = std::partition_point(series.points.begin(), series.points.end(),
-                                       [&](const GapPoint& point) { return point.time < time; });
-  return static_cast<std::size_t>(it - series.points.begin());
+std::size_t event_at(const Run& run, Nanoseconds time) {
+  const auto it = std::partition_point(run.allocator.begin(), run.allocator.end(),
+                                       [&](const AllocatorRecord& event) { return event.time < time; });
+  return static_cast<std::size_t>(it - run.allocator.begin());
 }
 
-Range range_of(const Series& series, Nanoseconds start, Nanoseconds end) {
-  const std::size_t begin = event_at(series, start);
-  return {begin, std::max(begin, event_at(series, end))};
+Range range_of(const Run& run, Nanoseconds start, Nanoseconds end) {
+  const std::size_t begin = event_at(run, start);
+  return {begin, std::max(begin, event_at(run, end))};
 }
 
 /// The best point of a range by `better(candidate, best)`, which the first one wins where they are equal.
@@ -61,10 +61,12 @@ std::size_t best_of(const Series& series, Range range, Better&& better) {
   return best;
 }
 
+bool reserves_more(const MemoryParts& a, const MemoryParts& b) {
+  return a.reserved() != b.reserved() ? a.reserved() > b.reserved() : a.active() > b.active();
+}
+
 std::size_t reserved_peak(const Series& series, Range range) {
-  return best_of(series, range, [](const MemoryParts& a, const MemoryParts& b) {
-    return a.reserved() != b.reserved() ? a.reserved() > b.reserved() : a.active() > b.active();
-  });
+  return best_of(series, range, reserves_more);
 }
 
 PeriodParts period(const Series& series, Range range) {
@@ -81,22 +83,33 @@ PeriodParts period(const Series& series, Range range) {
   return out;
 }
 
+/// A step and its events.
+struct StepEvents {
+  StepRecord step;
+  Range range;
+};
+
 /// The steps of the allocator's recording: each from its start to the next one's, the last to the end of the record,
 /// as memory_stats() after reset_peak_memory_stats() counts them. One that ran out of memory is a step as well.
-std::vector<PeriodParts> step_periods(const Run& run, const Series& series) {
-  std::vector<PeriodParts> out;
-  std::vector<const StepRecord*> steps;
+std::vector<StepEvents> step_events(const Run& run) {
+  std::vector<StepEvents> out;
   for (const StepRecord& step : run.steps)
-    if (step.recording != Recording::trace) steps.push_back(&step);
-  const auto failed = failed_step(run);
-  if (failed) steps.push_back(&*failed);
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    Range range{event_at(series, steps[i]->start), series.points.size()};
-    if (i + 1 < steps.size()) range = range_of(series, steps[i]->start, steps[i + 1]->start);
-    out.push_back(period(series, range));
-    out.back().step = steps[i]->index;
-    out.back().start = steps[i]->start;
-    out.back().end = steps[i]->end;
+    if (step.recording != Recording::trace) out.push_back({step, {}});
+  if (const auto failed = failed_step(run)) out.push_back({*failed, {}});
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i].range = {event_at(run, out[i].step.start), run.allocator.size()};
+    if (i + 1 < out.size()) out[i].range = range_of(run, out[i].step.start, out[i + 1].step.start);
+  }
+  return out;
+}
+
+std::vector<PeriodParts> step_periods(const std::vector<StepEvents>& steps, const Series& series) {
+  std::vector<PeriodParts> out;
+  for (const StepEvents& one : steps) {
+    out.push_back(period(series, one.range));
+    out.back().step = one.step.index;
+    out.back().start = one.step.start;
+    out.back().end = one.step.end;
   }
   return out;
 }
@@ -107,7 +120,7 @@ std::vector<PeriodParts> phase_periods(const Run& run, const Series& series, std
   for (const PhaseRecord& phase : run.phases) {
     if (phase.recording == Recording::trace || (step && phase.step != *step)) continue;
     if (!out.empty() && phase.start < out.back().end) continue;
-    out.push_back(period(series, range_of(series, phase.start, phase.end)));
+    out.push_back(period(series, range_of(run, phase.start, phase.end)));
     out.back().step = phase.step;
     out.back().phase = phase.name;
     out.back().start = phase.start;
@@ -116,58 +129,45 @@ std::vector<PeriodParts> phase_periods(const Run& run, const Series& series, std
   return out;
 }
 
-/// Picks the step and its events. Fails where the run has no such step.
-Result<Range> range_asked(const ExplainRequest& request, const Series& series, Explanation& out) {
-  if (request.whole_run || (out.steps.empty() && !request.step)) {
-    out.start = series.points.front().time;
-    return Range{0, series.points.size()};
+/// What is asked for: a step, or the whole record.
+struct Asked {
+  Range range;
+  std::optional<std::int32_t> step;
+  Nanoseconds start;
+};
+
+/// Of a run with events. Fails where it has no such step, or none of the step's events.
+Result<Asked> asked_of(const Run& run, const ExplainRequest& request, const std::vector<StepEvents>& steps) {
+  if (request.whole_run || (steps.empty() && !request.step))
+    return Asked{{0, run.allocator.size()}, {}, run.allocator.front().time};
+  const std::int32_t wanted = request.step.value_or(steps.empty() ? 0 : steps.back().step.index);
+  for (const StepEvents& one : steps) {
+    if (one.step.index != wanted) continue;
+    if (one.range.end == 0)
+      return fail(ErrorKind::usage, "the memory record begins after the step that is asked for", {},
+                  "ask for a later one");
+    return Asked{one.range, wanted, one.step.start};
   }
-  const std::int32_t wanted = request.step.value_or(out.steps.empty() ? 0 : out.steps.back().step);
-  for (std::size_t i = 0; i < out.steps.size(); ++i) {
-    if (out.steps[i].step != wanted) continue;
-    out.step = wanted;
-    out.start = out.steps[i].start;
-    const bool last = i + 1 == out.steps.size();
-    if (last) return Range{event_at(series, out.start), series.points.size()};
-    return range_of(series, out.start, out.steps[i + 1].start);
-  }
-  const std::string has = out.steps.empty()
+  const std::string has = steps.empty()
                               ? "it records none"
-                              : fmt::format("it has steps {} to {}", out.steps.front().step, out.steps.back().step);
+                              : fmt::format("it has steps {} to {}", steps.front().step.index, steps.back().step.index);
   return fail(ErrorKind::usage, fmt::format("the run's memory record has no step {}", wanted), {}, has);
 }
 
-/// The run's memory over its events, and those of them that are looked at.
-struct Look {
-  MemoryWalk walk;  ///< before the first event
-  Series series;
-  Range range;
-};
-
-/// Fills `out`'s steps, and which one is looked at.
-Result<Look> look_at(const Run& run, const ExplainRequest& request, Explanation& out) {
+Result<MemoryWalk> begin_walk(const Run& run) {
   if (run.allocator.empty())
     return fail(ErrorKind::usage, "the run holds no record of its memory", {},
                 "import a memory snapshot (torch.cuda.memory._dump_snapshot()), or make a plan with -o");
-  auto walk = MemoryWalk::begin(run);
-  FORESHARD_TRY(walk);
-  Series series = whole_series(run, *walk);
-  out.steps = step_periods(run, series);
-  const auto range = range_asked(request, series, out);
-  FORESHARD_TRY(range);
-  if (range->end == 0)
-    return fail(ErrorKind::usage, "the memory record begins after the step that is asked for", {},
-                "ask for a later one");
-  return Look{std::move(*walk), std::move(series), *range};
+  return MemoryWalk::begin(run);
 }
 
 /// The last event that is not later than the time asked for. Fails where that is no time of what is looked at: of the
 /// step, or of the whole record.
-Result<std::size_t> asked_event(Nanoseconds at, const Series& series, Range range, const Explanation& out) {
+Result<std::size_t> asked_event(Nanoseconds at, const Run& run, Range range, const Explanation& out) {
   const auto step = std::find_if(out.steps.begin(), out.steps.end(),
                                  [&](const PeriodParts& period) { return out.step && period.step == *out.step; });
   // What comes behind the last step's end is its own, as in range_asked().
-  const Nanoseconds last = series.points[range.end - 1].time;
+  const Nanoseconds last = run.allocator[range.end - 1].time;
   const Nanoseconds end = step == out.steps.end() || step->end < last ? last : step->end;
   if (at.count > 0 && at > end - out.start)
     return fail(ErrorKind::usage,
@@ -177,7 +177,7 @@ Result<std::size_t> asked_event(Nanoseconds at, const Series& series, Range rang
                 "--at", "times count from the begin of the step that --step names, or of the record with --step all");
   // Unsigned, so that no pair of times overflows; the next nanosecond is the first that is too late.
   const auto wanted = static_cast<std::uint64_t>(out.start.count) + static_cast<std::uint64_t>(at.count);
-  const std::size_t after = event_at(series, {std::bit_cast<std::int64_t>(wanted + 1)});
+  const std::size_t after = event_at(run, {std::bit_cast<std::int64_t>(wanted + 1)});
   if (after == 0)
     return fail(ErrorKind::usage, "the memory record begins later than the time asked for", "--at",
                 "times count from the step's begin");
@@ -198,7 +198,7 @@ std::vector<Moment> describe(const Moments& moments, MemoryWalk walk, const std:
   return described;
 }
 
-Result<void> add_moments(const Moments& moments, const MemoryWalk& walk, const ExplainRequest& request,
+Result<void> add_moments(const Run& run, const Moments& moments, const MemoryWalk& walk, const ExplainRequest& request,
                          const Series& series, Range range, Explanation& out) {
   std::vector<std::size_t> wanted{
       reserved_peak(series, range),
@@ -207,7 +207,7 @@ Result<void> add_moments(const Moments& moments, const MemoryWalk& walk, const E
               [](const MemoryParts& a, const MemoryParts& b) { return a.pending_free > b.pending_free; })};
   if (out.pending_free_peak == 0) wanted[2] = wanted[0];
   if (request.at) {
-    const auto event = asked_event(*request.at, series, range, out);
+    const auto event = asked_event(*request.at, run, range, out);
     FORESHARD_TRY(event);
     wanted.push_back(*event);
   }
@@ -224,12 +224,19 @@ Result<void> add_moments(const Moments& moments, const MemoryWalk& walk, const E
 
 Result<Explanation> explain(const Run& run, const ExplainRequest& request) {
   using namespace explain_detail;
+  const auto walk = begin_walk(run);
+  FORESHARD_TRY(walk);
+  const std::vector<StepEvents> steps = step_events(run);
+  const auto asked = asked_of(run, request, steps);
+  FORESHARD_TRY(asked);
+  const Range range = asked->range;
+  const Series series = whole_series(run, *walk);
   Explanation out;
-  const auto look = look_at(run, request, out);
-  FORESHARD_TRY(look);
-  const auto& [walk, series, range] = *look;
+  out.steps = step_periods(steps, series);
+  out.step = asked->step;
+  out.start = asked->start;
   out.odd_events = series.odd_events;
-  const std::size_t before = out.steps.empty() ? series.points.size() : event_at(series, out.steps.front().start);
+  const std::size_t before = steps.empty() ? series.points.size() : event_at(run, steps.front().step.start);
   out.before_steps = period(series, {0, before}).peaks;
   out.first_event = range.begin;
   out.end_event = range.end;
@@ -241,18 +248,30 @@ Result<Explanation> explain(const Run& run, const ExplainRequest& request) {
                     series.points.begin() + static_cast<std::ptrdiff_t>(range.end));
   for (const GapPoint& point : out.series) out.gap_peak = std::max(out.gap_peak, point.parts.gap());
   const Moments moments(run, request.largest);
-  FORESHARD_TRY(add_moments(moments, walk, request, series, range, out));
+  FORESHARD_TRY(add_moments(run, moments, *walk, request, series, range, out));
   out.causes = find_causes(run, moments, out);
-  out.failures = failed_requests(run, moments, walk);
+  out.failures = failed_requests(run, moments, *walk);
   return out;
 }
 
 Result<Moment> explain_reserved_peak(const Run& run, const ExplainRequest& request) {
   using namespace explain_detail;
-  Explanation steps;
-  const auto look = look_at(run, request, steps);
-  FORESHARD_TRY(look);
-  return describe(Moments(run, request.largest), look->walk, {reserved_peak(look->series, look->range)}).front();
+  auto walk = begin_walk(run);
+  FORESHARD_TRY(walk);
+  const auto asked = asked_of(run, request, step_events(run));
+  FORESHARD_TRY(asked);
+  while (walk->applied() < asked->range.first() && walk->next()) {
+  }
+  const MemoryWalk before = *walk;
+  std::size_t peak = walk->applied();
+  MemoryParts most;
+  while (walk->applied() < asked->range.end && walk->next()) {
+    const MemoryParts parts = walk->state().parts();
+    if (walk->applied() > before.applied() + 1 && !reserves_more(parts, most)) continue;
+    peak = walk->applied() - 1;
+    most = parts;
+  }
+  return describe(Moments(run, request.largest), before, {peak}).front();
 }
 
 Result<std::vector<MemoryParts>> gap_series(const Run& run) {
@@ -274,9 +293,7 @@ std::vector<GapPoint> downsample(const std::vector<GapPoint>& series, std::size_
     const std::size_t end = series.size() * (i + 1) / points;
     std::size_t best = begin;
     for (std::size_t k = begin; k < end; ++k) {
-      const MemoryParts& a = series[k].parts;
-      const MemoryParts& b = series[best].parts;
-      if (a.reserved() != b.reserved() ? a.reserved() > b.reserved() : a.active() > b.active()) best = k;
+      if (explain_detail::reserves_more(series[k].parts, series[best].parts)) best = k;
     }
     out.push_back(series[best]);
   }
