@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +14,7 @@
 #include "core/explain/explanation.hpp"
 #include "core/explain_time/time_words.hpp"
 #include "core/workload/workload_names.hpp"
+#include "sim/parallel/for_each.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -85,9 +88,7 @@ Json row_json(const PhaseTime& row) {
           {"sum_ms", row.sum().ms()}};
 }
 
-}  // namespace
-
-std::optional<PlanMemory> plan_memory_table(const sim::Prediction& p) {
+std::optional<PlanMemory> memory_table(const sim::Prediction& p) {
   ExplainRequest request;
   request.largest = 0;
   if (!p.out_of_memory && !p.steps.empty()) request.step = static_cast<std::int32_t>(sim::largest_step(p.steps));
@@ -114,11 +115,21 @@ std::optional<PlanMemory> plan_memory_table(const sim::Prediction& p) {
   return out;
 }
 
+}  // namespace
+
 PlanTime plan_time(const sim::Prediction& p) {
   if (!p.has_time || p.cycle > 1 || p.step_ms <= 0) return std::nullopt;
   auto found = explain_time(p.run);
   if (!found) return std::nullopt;
   return std::move(*found);
+}
+
+PlanTables plan_tables(const sim::Prediction& p) {
+  PlanTables out;
+  const std::array<std::function<void()>, 2> both{[&] { out.time = plan_time(p); },
+                                                  [&] { out.memory = memory_table(p); }};
+  sim::for_each(both.size(), sim::hardware_threads(), [&](std::size_t i) { both[i](); });
+  return out;
 }
 
 std::string most_exposed(const sim::Prediction& p, const PlanTime& time) {
@@ -137,15 +148,17 @@ std::string most_exposed(const sim::Prediction& p, const PlanTime& time) {
   return fmt::format("{}, {:.2f} ms", op_words(p.run, most->first), most->second.ms());
 }
 
-void print_plan_tables(std::ostream& out, const sim::Prediction& p, const PlanTime& time) {
-  if (const auto memory = plan_memory_table(p)) print_memory(out, *memory);
+void print_plan_tables(std::ostream& out, const sim::Prediction& p, const PlanTables& tables) {
+  const PlanTime& time = tables.time;
+  if (tables.memory) print_memory(out, *tables.memory);
   if (time) print_times(out, phase_times(p.run, *time));
   print_waits(out, waits(p, time));
 }
 
-void add_plan_tables(const sim::Prediction& p, const PlanTime& time, Json& json) {
+void add_plan_tables(const sim::Prediction& p, const PlanTables& tables, Json& json) {
+  const PlanTime& time = tables.time;
   json["memory_at_peak"] = nullptr;
-  if (const auto memory = plan_memory_table(p)) {
+  if (const auto& memory = tables.memory) {
     Json rows = Json::object();
     for (const PlanMemory::Row& row : memory->rows) rows[row.what] = row.bytes;
     json["memory_at_peak"] = {{"step", memory->step},

@@ -26,20 +26,25 @@ struct PlanMemory {
   Bytes reserved = 0;      ///< the rows' sum
 };
 
-/// Of the step whose peak decides what fits; of one that ran out of memory until then. None: the run has no such step.
-[[nodiscard]] std::optional<PlanMemory> plan_memory_table(const sim::Prediction& p);
-
 /// Where the step's time goes, found once for all that is said of it; none where there is no time, or where it is a
 /// mean of steps that differ.
 using PlanTime = std::optional<TimeExplanation>;
 [[nodiscard]] PlanTime plan_time(const sim::Prediction& p);
+
+/// Both, each found on a thread of its own.
+struct PlanTables {
+  std::optional<PlanMemory> memory;  ///< of the step whose peak decides what fits; of one that ran out of memory until
+                                     ///< then. None: the run has no such step
+  PlanTime time;
+};
+[[nodiscard]] PlanTables plan_tables(const sim::Prediction& p);
 
 /// "reduce-scatter of the root (1.96 GiB), 4.91 ms": the collective of which the step has most exposed; empty: none.
 /// With experts on several ranks, whose blocks have several exchanges each, of each kind all together: "all-to-alls,
 /// 34.16 ms together".
 [[nodiscard]] std::string most_exposed(const sim::Prediction& p, const PlanTime& time);
 
-void print_plan_tables(std::ostream& out, const sim::Prediction& p, const PlanTime& time);
-void add_plan_tables(const sim::Prediction& p, const PlanTime& time, Json& json);
+void print_plan_tables(std::ostream& out, const sim::Prediction& p, const PlanTables& tables);
+void add_plan_tables(const sim::Prediction& p, const PlanTables& tables, Json& json);
 
 }  // namespace foreshard::cli

@@ -240,12 +240,12 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["source"] = source;
   json["name"] = workload.name;
   json["machine"] = p.run.info.machine;
-  const PlanTime time = plan_time(p);
-  json["answer"] = answer_lines(p, basis, time, fitting);
+  const PlanTables tables = plan_tables(p);
+  json["answer"] = answer_lines(p, basis, tables.time, fitting);
   json["ends"] = end_json(p);
   add_times(p, json);
   add_memory(p, json);
-  add_plan_tables(p, time, json);
+  add_plan_tables(p, tables, json);
   json["mfu"] = p.utilization.value > 0 ? Json(p.utilization.value) : Json(nullptr);
   json["mfu_rests_on"] = text_or_null(p.utilization.rests_on);
   json["mfu_unknown"] = text_or_null(p.utilization.unknown);
@@ -397,9 +397,9 @@ void print_detail(Console& console, const sim::Prediction& p) {
 
 void print_prediction(Console& console, const PlanBasis& basis, const sim::Prediction& p, bool detail,
                       const sim::Remedies* fitting) {
-  const PlanTime time = plan_time(p);
-  for (const std::string& line : answer_lines(p, basis, time, fitting)) console.out << in_line(line) << '\n';
-  print_plan_tables(console.out, p, time);
+  const PlanTables tables = plan_tables(p);
+  for (const std::string& line : answer_lines(p, basis, tables.time, fitting)) console.out << in_line(line) << '\n';
+  print_plan_tables(console.out, p, tables);
   if (p.trials) print_trials(console.out, *p.trials);
   if (detail)
     print_detail(console, p);

@@ -16,6 +16,7 @@
 #include "core/step/graph_schedule.hpp"
 #include "sim/compute/measured.hpp"
 #include "sim/machine/address_space.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
 #include "sim/predict/cuda_graph.hpp"
@@ -338,6 +339,33 @@ Result<void> check_fabric(const Settings& settings, const Network& network) {
               "network/group_nodes", "larger groups, or a fat tree");
 }
 
+/// How host-bound the step is, and by what range of the host's speed.
+struct AskedBound {
+  HostRange host;
+  std::optional<Result<HostBound>> found;  ///< none: not looked for yet
+
+  Result<HostBound> find(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
+                         double host_scale) const {
+    return host_bound(adapted, request.settings, machine, host_scale, host.range, host.basis == Basis::modelled_host);
+  }
+};
+
+/// As with_ranks(); on a second thread, where there is one, `bound` is found, which does not wait for it.
+Result<RankSimulation> with_bound(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
+                                  const SimulationRequest& simulation_request, AdaptedRanks& others, AskedBound& bound,
+                                  Prediction& p) {
+  std::optional<Result<RankSimulation>> ranks;
+  const double host_scale = p.host_scale.factor;
+  const bool asks = adapted.has_timing && p.time_unknown.empty() && !request.memory_only && !request.step_alone;
+  for_each(asks && request.threads > 1 ? 2 : 1, request.threads, [&](std::size_t i) {
+    if (i == 0)
+      ranks = with_ranks(adapted, request, machine, simulation_request, others, p);
+    else
+      bound.found = bound.find(adapted, request, machine, host_scale);
+  });
+  return std::move(*ranks);
+}
+
 /// PredictRequest::step_alone.
 Result<void> add_step_alone(const Workload& workload, const Workload& adapted, const MachineProfile& machine,
                             const PredictRequest& request, const Simulation& simulation, Prediction& p) {
@@ -440,7 +468,8 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.run.units = w.units;
   p.run.labels = w.labels;
   AdaptedRanks others;
-  auto ranks = with_ranks(w, request, machine, simulation_request, others, p);
+  AskedBound bound{host_range(machine.prediction, workload, p), {}};
+  auto ranks = with_bound(w, request, machine, simulation_request, others, bound, p);
   FORESHARD_TRY(ranks);
   const Simulation& simulation = ranks->simulation;
   p.deadlock = simulation.deadlock;
@@ -450,17 +479,16 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   const bool timed = w.has_timing && p.time_unknown.empty() && !p.out_of_memory && !p.deadlock && !request.memory_only;
   if (timed && request.step_alone) FORESHARD_TRY(add_step_alone(workload, w, machine, request, simulation, p));
   if (timed && !request.step_alone) {
-    const HostRange host = host_range(machine.prediction, workload, p);
-    auto bound =
-        host_bound(w, request.settings, machine, p.host_scale.factor, host.range, host.basis == Basis::modelled_host);
-    FORESHARD_TRY(bound);
-    if (ranks->job) bound_of_ranks(machine.prediction, *ranks, simulation, *bound);
-    add_times(machine.prediction, workload, request.settings, simulation, *bound, p);
+    if (!bound.found) bound.found = bound.find(w, request, machine, p.host_scale.factor);
+    Result<HostBound>& found = *bound.found;
+    FORESHARD_TRY(found);
+    if (ranks->job) bound_of_ranks(machine.prediction, *ranks, simulation, *found);
+    add_times(machine.prediction, workload, request.settings, simulation, *found, p);
     FORESHARD_TRY(add_trials(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_beside(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_flapping(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_ranks(w, request, machine, simulation_request, others, *ranks, p));
-    judge_basis(machine.prediction, workload, request.settings, host, *bound, p);
+    judge_basis(machine.prediction, workload, request.settings, bound.host, *found, p);
     if (optimizer) judge_optimizer(machine.prediction, *optimizer, p);
     p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms);
   }
