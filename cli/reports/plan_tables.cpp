@@ -119,7 +119,7 @@ std::optional<PlanMemory> memory_table(const sim::Prediction& p) {
 
 PlanTime plan_time(const sim::Prediction& p) {
   if (!p.has_time || p.cycle > 1 || p.step_ms <= 0) return std::nullopt;
-  auto found = explain_time(p.run);
+  auto found = explain_time(p.run, {}, SlowedKernels::left_out);  // no table has them
   if (!found) return std::nullopt;
   return std::move(*found);
 }

@@ -64,7 +64,8 @@ class Explainer {
   }
 
   void add_kernel_contention() {
-    KernelContention found = facts_.contentions.in(places_, out_.begin, out_.end);
+    if (!facts_.contentions) return;
+    KernelContention found = facts_.contentions->in(places_, out_.begin, out_.end);
     for (const auto& [phase, time] : found.of_phase) out_.kernel_contention += time;
     out_.contention_of_phase = std::move(found.of_phase);
     out_.kernel_contention_unknown = found.unknown;
@@ -232,8 +233,8 @@ tl::unexpected<Error> no_time(const Run& run, const std::optional<std::int32_t>&
 
 }  // namespace
 
-TimeExplainer::TimeExplainer(const Run& run) : run_(run), times_(check_times(run)) {
-  if (times_ && !run.device_ops.empty() && plan_failure(run).empty()) facts_ = std::make_unique<RunFacts>(run);
+TimeExplainer::TimeExplainer(const Run& run, SlowedKernels slowed) : run_(run), times_(check_times(run)) {
+  if (times_ && !run.device_ops.empty() && plan_failure(run).empty()) facts_ = std::make_unique<RunFacts>(run, slowed);
 }
 TimeExplainer::TimeExplainer(TimeExplainer&&) noexcept = default;
 TimeExplainer::~TimeExplainer() = default;
@@ -250,8 +251,8 @@ Result<TimeExplanation> TimeExplainer::explain(const std::optional<std::int32_t>
   return no_time(run_, step);
 }
 
-Result<TimeExplanation> explain_time(const Run& run, const std::optional<std::int32_t>& step) {
-  return TimeExplainer(run).explain(step);
+Result<TimeExplanation> explain_time(const Run& run, const std::optional<std::int32_t>& step, SlowedKernels slowed) {
+  return TimeExplainer(run, slowed).explain(step);
 }
 
 }  // namespace foreshard

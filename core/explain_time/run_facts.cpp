@@ -5,8 +5,9 @@
 
 namespace foreshard::explain_time_detail {
 
-RunFacts::RunFacts(const Run& of_run)
-    : run(of_run), waits(run), delays(run), issues(run), contentions(run), spans(device_spans(run)) {
+RunFacts::RunFacts(const Run& of_run, SlowedKernels slowed)
+    : run(of_run), waits(run), delays(run), issues(run), spans(device_spans(run)) {
+  if (slowed == SlowedKernels::looked_for) contentions.emplace(run);
   Spans busy;
   for (std::size_t i = 0; i < run.device_ops.size(); ++i) {
     const DeviceOpRecord& op = run.device_ops[i];

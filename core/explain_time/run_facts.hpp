@@ -11,6 +11,7 @@
 #include "core/explain_time/issue_order.hpp"
 #include "core/explain_time/op_waits.hpp"
 #include "core/explain_time/spans.hpp"
+#include "core/explain_time/time_explanation.hpp"
 #include "core/run/run.hpp"
 #include "core/run/steady_step.hpp"
 #include "core/timeline/kernel_contention.hpp"
@@ -29,7 +30,7 @@ struct RecordingFacts {
 class RunFacts {
  public:
   /// `run` must outlive it.
-  explicit RunFacts(const Run& run);
+  explicit RunFacts(const Run& run, SlowedKernels slowed = SlowedKernels::looked_for);
 
   /// Ops of the compute stream that are no collectives and reach into [begin, end), by start.
   [[nodiscard]] std::vector<std::size_t> compute_ops(Nanoseconds begin, Nanoseconds end) const;
@@ -40,7 +41,7 @@ class RunFacts {
   OpWaits waits;
   CollectiveDelays delays;
   IssueOrder issues;
-  KernelContentions contentions;
+  std::optional<KernelContentions> contentions;  ///< where they are looked for
   std::vector<std::optional<DeviceSpan>> spans;  ///< of each step
   Spans collectives;                             ///< when any runs
   std::map<Recording, RecordingFacts> of;        ///< of the recordings that have steps

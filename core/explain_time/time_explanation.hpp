@@ -120,11 +120,15 @@ namespace explain_time_detail {
 class RunFacts;
 }
 
+/// Whether kernels that collectives slow down are looked for, a fourth of the work; where they are not,
+/// TimeExplanation::kernel_contention, that of phases and its unknown part stay zero.
+enum class SlowedKernels : std::uint8_t { left_out = 0, looked_for = 1 };
+
 /// Explains any number of a run's steps: what they share is worked out once, so that all of them take time linear in
 /// the run, but for sorting. `run` must outlive it.
 class TimeExplainer {
  public:
-  explicit TimeExplainer(const Run& run);
+  explicit TimeExplainer(const Run& run, SlowedKernels slowed = SlowedKernels::looked_for);
   TimeExplainer(TimeExplainer&&) noexcept;
   TimeExplainer& operator=(TimeExplainer&&) = delete;
   ~TimeExplainer();
@@ -142,6 +146,7 @@ class TimeExplainer {
 
 /// `step`: by its index; none: the step that a report of the run is of. Fails (input) where the run recorded no device
 /// ops, (usage) where it has no such step, and as check_times() does.
-[[nodiscard]] Result<TimeExplanation> explain_time(const Run& run, const std::optional<std::int32_t>& step = {});
+[[nodiscard]] Result<TimeExplanation> explain_time(const Run& run, const std::optional<std::int32_t>& step = {},
+                                                   SlowedKernels slowed = SlowedKernels::looked_for);
 
 }  // namespace foreshard

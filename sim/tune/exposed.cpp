@@ -19,8 +19,8 @@ std::optional<std::uint32_t> unit_of(const Run& run, const std::string& name) {
 
 }  // namespace
 
-Result<Waits> waits_of(const Run& run) {
-  const auto time = explain_time(run);
+Result<Waits> waits_of(const Run& run, SlowedKernels slowed) {
+  const auto time = explain_time(run, {}, slowed);
   FORESHARD_TRY(time);
   std::map<std::tuple<CollectiveKind, std::uint32_t, bool>, std::map<IdleCause, std::int64_t>> waits;
   for (const IdlePart& part : time->parts) {

@@ -30,7 +30,8 @@ struct Waits {
   std::vector<Unit> units = {};  ///< the run's, as its settings group them
 };
 
-/// Of the steady step of a plan with all of its records.
-[[nodiscard]] Result<Waits> waits_of(const Run& run);
+/// Of the steady step of a plan with all of its records. `slowed`: whether the headline says what kernels lose beside
+/// collectives.
+[[nodiscard]] Result<Waits> waits_of(const Run& run, SlowedKernels slowed = SlowedKernels::looked_for);
 
 }  // namespace foreshard::sim

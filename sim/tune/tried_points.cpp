@@ -72,13 +72,9 @@ void TriedPoints::simulate(const std::vector<const Neighbour*>& batch, const std
   if (request_.on_progress) request_.on_progress({points_.size(), best_ ? points_[*best_].point.step_ms : 0});
 }
 
-std::vector<TunedPoint> TriedPoints::whole(const std::vector<Neighbour>& list) const {
-  std::vector<TunedPoint> out(list.size());
-  for_each(list.size(), request_.threads, [&](std::size_t i) {
-    PlannedPoint planned = plan_point(source_, machine_, shared_, list[i].settings);
-    out[i] = {std::move(planned.point), list[i].phrase, std::move(planned.plan)};
-  });
-  return out;
+TunedPoint TriedPoints::whole(const Neighbour& one) const {
+  PlannedPoint planned = plan_point(source_, machine_, shared_, one.settings);
+  return {std::move(planned.point), one.phrase, std::move(planned.plan)};
 }
 
 void TriedPoints::keep(SweepPoint point, const std::string& phrase, const std::string& of_class) {

@@ -35,9 +35,9 @@ class TriedPoints {
   [[nodiscard]] const std::vector<TunedPoint>& points() const { return points_; }
   /// The same, given away: nothing else may be asked behind it.
   [[nodiscard]] std::vector<TunedPoint> take() { return std::move(points_); }
-  /// With all that a plan says of them: run() leaves out what ranks nothing (PredictRequest::step_alone). They become
-  /// no points.
-  [[nodiscard]] std::vector<TunedPoint> whole(const std::vector<Neighbour>& list) const;
+  /// With all that a plan says of it: run() leaves out what ranks nothing (PredictRequest::step_alone). It becomes no
+  /// point. From any thread.
+  [[nodiscard]] TunedPoint whole(const Neighbour& one) const;
   /// The best that fits; none does: none.
   [[nodiscard]] std::optional<std::size_t> best() const;
   /// Whether more is against its numbers than against the start's, the first point's, or it retries in each step.

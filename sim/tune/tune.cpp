@@ -10,6 +10,7 @@
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/machine/address_space.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "sim/predict/cuda_graph.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/candidates.hpp"
@@ -146,7 +147,7 @@ class Tuner {
     const auto workload = source_.at(at);
     FORESHARD_TRY(workload);
     const bool fits = tried_.fits(index);
-    const auto waits = fits ? waits_at(at, **workload) : Result<Waits>(Waits{});
+    const auto waits = fits ? waits_at(at, SlowedKernels::left_out) : Result<Waits>(Waits{});
     FORESHARD_TRY(waits);
     const auto units = fits ? Result<std::vector<Unit>>(waits->units) : units_at(at, **workload);
     FORESHARD_TRY(units);
@@ -166,12 +167,14 @@ class Tuner {
     return {};
   }
 
-  Result<Waits> waits_at(const Settings& settings, const Workload& workload) const {
+  Result<Waits> waits_at(const Settings& settings, SlowedKernels slowed) const {
+    const auto workload = source_.at(settings);
+    FORESHARD_TRY(workload);
     PredictRequest request{settings, request_.memory_limit, 4, shared_.host_scale};
     request.step_alone = request.keep_run = true;
-    const auto p = predict(workload, machine_, request);
+    const auto p = predict(**workload, machine_, request);
     FORESHARD_TRY(p);
-    return waits_of(p->run);
+    return waits_of(p->run, slowed);
   }
 
   [[nodiscard]] std::optional<std::size_t> best_of(const std::vector<std::optional<std::size_t>>& points) const {
@@ -280,8 +283,9 @@ class Tuner {
     return next;
   }
 
-  /// The points that the result names, each planned whole once, and what nobody allowed.
-  void plan_named(const std::optional<Neighbour>& graph) {
+  /// The points that the result names, each planned whole once, and what nobody allowed; beside them what the best
+  /// waits for. Fails as that does.
+  Result<void> plan_named(const std::optional<Neighbour>& graph) {
     const auto retrying = best_ ? fastest_retrying() : std::nullopt;
     const auto doubted = best_ ? fastest_doubted() : std::nullopt;
     const std::vector<std::size_t> next = best_ ? next_best() : std::vector<std::size_t>();
@@ -293,7 +297,17 @@ class Tuner {
     std::vector<Neighbour> list;
     for (const std::size_t i : named) list.push_back({point(i).settings, tried_.points()[i].phrase, {}, {}});
     if (graph) list.push_back(*graph);
-    const std::vector<TunedPoint> plans = tried_.whole(list);
+    std::vector<TunedPoint> plans(list.size());
+    Result<Waits> waits;
+    for_each(list.size() + (best_ ? 1 : 0), request_.threads, [&](std::size_t i) {
+      if (i < list.size())
+        plans[i] = tried_.whole(list[i]);
+      else
+        waits = waits_at(point(*best_).settings, SlowedKernels::looked_for);
+    });
+    FORESHARD_TRY(waits);
+    out_.units = waits->units;
+    out_.waits = std::move(*waits);
     if (graph) out_.with_cuda_graph = plans.back();
     const auto set = [&](std::optional<std::size_t> at, std::optional<TunedPoint>& out) {
       if (at) out = plans[static_cast<std::size_t>(std::lower_bound(named.begin(), named.end(), *at) - named.begin())];
@@ -309,6 +323,7 @@ class Tuner {
       set(i, one);
       out_.next.push_back(std::move(*one));
     }
+    return {};
   }
 
   /// Of those that may be answered, as the best may.
@@ -364,18 +379,14 @@ class Tuner {
     out_.end = tried_.limit().value_or(TuneEnd::nothing_helps);
     count();
     if (!best_) {
-      plan_named({});
+      FORESHARD_TRY(plan_named({}));
       out_.points = tried_.take();
       return std::move(out_);
     }
     const auto workload = source_.at(point(*best_).settings);
     FORESHARD_TRY(workload);
-    plan_named(best_in_graph(**workload));
+    FORESHARD_TRY(plan_named(best_in_graph(**workload)));
     add_front();
-    auto waits = waits_at(point(*best_).settings, **workload);
-    FORESHARD_TRY(waits);
-    out_.units = waits->units;
-    out_.waits = std::move(*waits);
     out_.points = tried_.take();
     return std::move(out_);
   }
