@@ -243,7 +243,10 @@ void SimDevice::host_work(Nanoseconds length) {
   host_worked_ += spent;
 }
 
-std::vector<Nanoseconds> SimDevice::replay(const DeviceLog& log) {
+std::vector<Nanoseconds> SimDevice::replay(const DeviceLog& log, std::optional<OpId> until) {
+  const auto is_over = [&] {
+    return until && until->value < timings().size() && timings()[until->value].end != OpTiming::kNever;
+  };
   std::vector<Nanoseconds> times;
   std::vector<std::uint32_t> running_ops(log.ops().size(), kNoRunningOp);
   for (const DeviceLog::Call& call : log.calls()) {
@@ -275,6 +278,7 @@ std::vector<Nanoseconds> SimDevice::replay(const DeviceLog& log) {
         break;
       case DeviceLog::Kind::host_now:
         times.push_back(host_now());
+        if (is_over()) return times;
         break;
     }
   }

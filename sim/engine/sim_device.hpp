@@ -78,8 +78,9 @@ class SimDevice final : public Device {
   /// Both references must outlive the device.
   SimDevice(const MachineProfile& machine, const CollectiveCost& collectives, const SimOptions& options = {});
 
-  /// Does what `log` says on a new device, with the host of its options: what the calls of host_now() gave.
-  std::vector<Nanoseconds> replay(const DeviceLog& log);
+  /// Does what `log` says on a new device, with the host of its options: what the calls of host_now() gave. It may end
+  /// where one of these came behind the end of the op `until`, whose times and those of ops before it are known then.
+  std::vector<Nanoseconds> replay(const DeviceLog& log, std::optional<OpId> until = {});
 
   EventId record_event(StreamId stream) override;
   [[nodiscard]] bool event_complete(EventId event) override;

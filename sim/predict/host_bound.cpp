@@ -31,7 +31,7 @@ Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
   auto real = steady(workload, settings, machine, options);
   FORESHARD_TRY(real);
   const auto step_ms = [&](const SimOptions& other) -> Result<double> {
-    if (!log.depends_on_time()) return times_of_host(*real, log, machine, other).steady_step.ms();
+    if (!log.depends_on_time()) return steady_step_of_host(*real, log, machine, other).ms();
     const auto again = steady(workload, settings, machine, other);
     FORESHARD_TRY(again);
     return again->steady_step().ms();

@@ -14,7 +14,9 @@ std::vector<Nanoseconds> ends_of_steps(const StepOutcome& outcome, const SimDevi
   const auto timings = device.timings();
   std::vector<Nanoseconds> ends;
   for (const StepOutcome::Step& step : outcome.steps)
-    ends.push_back(step.last_compute_op ? timings[step.last_compute_op->value].end : Nanoseconds{});
+    ends.push_back(step.last_compute_op && step.last_compute_op->value < timings.size()
+                       ? timings[step.last_compute_op->value].end
+                       : Nanoseconds{});
   return ends;
 }
 
@@ -28,6 +30,19 @@ StepFloor floor_of(const Simulation& simulation, const SimDevice& device) {
   const IssuedWork work = device.issued_between(*begin, *end);
   const auto each = [&](Nanoseconds time) { return time.ms() / static_cast<double>(simulation.cycle); };
   return {each(work.compute), each(work.links), each(work.host)};
+}
+
+/// Times up to the end of `until`, or all.
+HostTimes replayed(const Simulation& simulation, const DeviceLog& log, const MachineProfile& machine,
+                   const SimOptions& options, std::optional<OpId> until) {
+  const ModelledCollectives collectives(machine);
+  SimDevice device(machine, collectives, options);
+  const std::vector<Nanoseconds> asked = device.replay(log, until);
+  Simulation other;
+  other.steady = simulation.steady;
+  other.cycle = simulation.cycle;
+  other.step_end = ends_of_steps(simulation.outcome, device);
+  return {other.steady_step(), asked.empty() ? Nanoseconds{} : asked.back() - asked.front()};
 }
 
 }  // namespace
@@ -61,14 +76,14 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
 
 HostTimes times_of_host(const Simulation& simulation, const DeviceLog& log, const MachineProfile& machine,
                         const SimOptions& options) {
-  const ModelledCollectives collectives(machine);
-  SimDevice device(machine, collectives, options);
-  const std::vector<Nanoseconds> asked = device.replay(log);
-  Simulation other;
-  other.steady = simulation.steady;
-  other.cycle = simulation.cycle;
-  other.step_end = ends_of_steps(simulation.outcome, device);
-  return {other.steady_step(), asked.empty() ? Nanoseconds{} : asked.back() - asked.front()};
+  return replayed(simulation, log, machine, options, {});
+}
+
+Nanoseconds steady_step_of_host(const Simulation& simulation, const DeviceLog& log, const MachineProfile& machine,
+                                const SimOptions& options) {
+  const auto& steps = simulation.outcome.steps;
+  const auto last = simulation.steady < steps.size() ? steps[simulation.steady].last_compute_op : std::nullopt;
+  return replayed(simulation, log, machine, options, last).steady_step;
 }
 
 }  // namespace foreshard::sim

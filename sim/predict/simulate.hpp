@@ -89,5 +89,8 @@ struct HostTimes {
 /// `synchronized`, and of a log that does not depend on time.
 [[nodiscard]] HostTimes times_of_host(const Simulation& simulation, const DeviceLog& log, const MachineProfile& machine,
                                       const SimOptions& options);
+/// HostTimes::steady_step alone: what comes behind that step is not played where nothing waits for it.
+[[nodiscard]] Nanoseconds steady_step_of_host(const Simulation& simulation, const DeviceLog& log,
+                                              const MachineProfile& machine, const SimOptions& options);
 
 }  // namespace foreshard::sim

@@ -50,6 +50,7 @@ TEST_CASE("a logged program on another host takes as long as the program on it")
         const Simulation direct = simulated(workload, steps, host);
         const HostTimes again = times_of_host(logged, log, machine, host);
         CHECK(again.steady_step == direct.steady_step());
+        CHECK(steady_step_of_host(logged, log, machine, host) == direct.steady_step());
         CHECK(again.host == direct.outcome.steps.back().host_end - direct.outcome.steps.front().host_begin);
       }
     }
