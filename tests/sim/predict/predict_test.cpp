@@ -67,6 +67,27 @@ TEST_CASE("a GPU-bound capture is anchored to what it measured, and so are its p
   CHECK(timed_step_busy(p.run).exposed_communication.ms() == p.exposed_communication_ms);
 }
 
+TEST_CASE("a plan is the same on any number of threads") {
+  const Workload w = timed_workload(mixed(), 4);
+  for (const std::optional<Bytes> limit : {std::optional<Bytes>(), std::optional<Bytes>(2 * kMiB)}) {
+    PredictRequest request{mixed(), limit};
+    const auto one = predict(w, h200(), request);
+    request.threads = 2;  // how host-bound it is, is found beside the step
+    const auto two = predict(w, h200(), request);
+    REQUIRE(one);
+    REQUIRE(two);
+    CHECK(one->out_of_memory.has_value() == limit.has_value());
+    CHECK(one->step_ms == two->step_ms);
+    CHECK(one->gpu_step_ms == two->gpu_step_ms);
+    CHECK(one->host_ms == two->host_ms);
+    CHECK(one->interval.low_ms == two->interval.low_ms);
+    CHECK(one->interval.high_ms == two->interval.high_ms);
+    CHECK(one->peaks == two->peaks);
+    CHECK(one->warnings == two->warnings);
+    CHECK(one->run.device_ops.size() == two->run.device_ops.size());
+  }
+}
+
 TEST_CASE("a token of an odd sequence costs what one of the even sequence next to it does") {
   const auto ms_a_token = [](bool compiled, std::uint64_t seq) {
     ModelConfig model = *preset("llama-8b", {{}, 2});

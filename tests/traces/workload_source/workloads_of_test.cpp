@@ -1,5 +1,6 @@
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -101,6 +102,32 @@ TEST_CASE("programs share their steps where the settings leave these alone") {
     for (const Settings& settings : all)
       CHECK(made(settings, keep_kernels, &*steps) == made(settings, keep_kernels, nullptr));
   }
+}
+
+TEST_CASE("several threads get the programs that one gets") {
+  const auto source = read_source({"llama-tiny", 256, 2});
+  REQUIRE(source);
+  std::vector<Settings> all;
+  for (const std::uint32_t units : {1U, 2U})
+    for (const Transport transport : {Transport::nccl, Transport::symmetric, Transport::copy_engine})
+      for (const bool alone : {false, true})
+        for (const std::uint32_t depth : {1U, 2U}) {  // two points of each program
+          Settings& settings = all.emplace_back(source->settings);
+          settings.gpus = 4;
+          settings.units_per_group = units;
+          settings.all_gather = transport;
+          settings.fully_shard_embedding_and_head = alone;
+          settings.forward_prefetch = depth;
+        }
+  const auto shared = workloads_of(*source, machine());
+  std::vector<std::string> at_once(all.size());
+  sim::for_each(all.size(), 4, [&](std::size_t i) {
+    const auto profile = sim::builtin_profile("h100");  // read once, by whichever thread comes first
+    const auto workload = shared->at(all[i]);
+    if (profile && workload) at_once[i] = to_json(**workload);
+  });
+  for (std::size_t i = 0; i < all.size(); ++i)
+    CHECK(at_once[i] == to_json(**workloads_of(*source, machine())->at(all[i])));
 }
 
 TEST_CASE("a plan from a model has times, and no calibration to miss") {
