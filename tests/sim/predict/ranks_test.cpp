@@ -76,7 +76,9 @@ TEST_CASE("rank 0's waiting for others is what explain --time has of it, also wh
       REQUIRE(p);
       REQUIRE(p->stragglers);
       Nanoseconds late;
-      for (const IdlePart& part : explain_time(p->run)->parts)
+      const auto time = explain_time(p->run);
+      REQUIRE(time);
+      for (const IdlePart& part : time->parts)
         if (part.cause == IdleCause::late_rank) late += part.end - part.start;
       CHECK(p->stragglers->ranks.front().waiting == late);
     }
