@@ -206,7 +206,8 @@ void set_machine(const ProbeMeasurements& probed, const Latencies& base, Constan
   }
   if (!probed.samples.kernels.empty()) constants.set("contention", "held_sms", probed.held_sms, "count");
   if (probed.streamed_bandwidth > 0)
-    constants.set("contention", "streamed_bandwidth", probed.streamed_bandwidth, "GB/s");
+    constants.set("contention", "streamed_bandwidth", probed.streamed_bandwidth, "GB/s",
+                  ": what CTAs built like pull-reduce's read and wrote");
   // A plan adds a copy's host time for each rank to that of NCCL's call: together they are our own call's.
   if (probed.host.symm_mem_collective > 0) {
     constexpr double kLeastCopyIssue = 0.01;  // us

@@ -15,7 +15,7 @@ using Role = RunningOp::Role;
 struct Taken {
   double sms = 0;
   double traffic = 0;
-  double traffic_by_sms = 0;  ///< of those that hold SMs
+  double streamed = 0;        ///< of that, what CTAs take that were measured by KernelDemand::streamed
   std::int64_t shortest = 0;  ///< ns until the first of those that hold SMs ends; 0: none does
 };
 
@@ -44,16 +44,16 @@ double stretch_of(const MachineProfile& machine, double traffic) {
   return 1 / (1 - std::min(traffic, machine.contention.most_traffic)) - 1;
 }
 
-/// What a kernel loses to the others' traffic, over its isolated time. Where CTAs that stream memory hold SMs, kernels
-/// lose more than their bytes say: operands leave the L2, and blocks share SMs with those CTAs. That was measured at
-/// one rate.
+/// What a kernel loses to the others' traffic, over its isolated time. Beside the CTAs of foreshard's own
+/// reduce-scatter kernels lose more than their bytes say: operands leave the L2, and blocks share SMs with those CTAs.
+/// That was measured at one rate.
 double traffic_loss(const MachineProfile& machine, const KernelDemand& kernel, const Taken& taken) {
   const ContentionSpec& spec = machine.contention;
   const double stretch = stretch_of(machine, taken.traffic);
-  if (kernel.streamed <= 0 || spec.streamed_bandwidth <= 0 || taken.traffic_by_sms <= 0) return kernel.memory * stretch;
-  const double by_sms = stretch_of(machine, taken.traffic_by_sms);
+  if (kernel.streamed <= 0 || spec.streamed_bandwidth <= 0 || taken.streamed <= 0) return kernel.memory * stretch;
+  const double streamed = stretch_of(machine, taken.streamed);
   const double measured_at = stretch_of(machine, spec.streamed_bandwidth / spec.memory_bandwidth);
-  return std::max(0.0, kernel.streamed - kernel.held) * by_sms / measured_at + kernel.memory * (stretch - by_sms);
+  return std::max(0.0, kernel.streamed - kernel.held) * streamed / measured_at + kernel.memory * (stretch - streamed);
 }
 
 /// Time over isolated time while work divides evenly over the SMs that are left.
@@ -243,9 +243,9 @@ Taken run_collectives(std::span<const RunningOp* const> running, std::span<const
     const double slowdown = delay_of(demand) * crowd;
     rates[i] = rate_of(slowdown);
     taken.traffic += demand.traffic / slowdown;
+    if (demand.streams) taken.streamed += demand.traffic / slowdown;
     if (demand.sms <= 0) continue;
     taken.sms += demand.sms;
-    taken.traffic_by_sms += demand.traffic / slowdown;
     if (!kernels.shaped) continue;
     const std::int64_t left = time_left(shares[i].remaining, rates[i]);
     taken.shortest = taken.shortest == 0 ? left : std::min(taken.shortest, left);
@@ -321,8 +321,7 @@ std::int64_t kernel_rate(const PairRates& pair, const Share& kernel, std::int64_
 double slowdown_with_rings(const MachineProfile& machine, const KernelDemand& kernel, double sms) {
   if (sms <= 0) return 1;
   const CollectivePath& ring = machine.contention.ring;
-  const double traffic = usual_traffic(machine, ring, kernel.pressure);
-  return with_collectives(machine, kernel, {.sms = sms, .traffic = traffic, .traffic_by_sms = traffic});
+  return with_collectives(machine, kernel, {.sms = sms, .traffic = usual_traffic(machine, ring, kernel.pressure)});
 }
 
 double slowdown_with_copy_engine(const MachineProfile& machine, const KernelDemand& kernel) {

@@ -81,6 +81,7 @@ CollectiveDemand collective_demand(const MachineProfile& machine, const Collecti
   out.traffic = (rate + network) * path.memory_per_byte / spec.memory_bandwidth;
   const bool own = request.transport == Transport::pull_reduce && price.uses == CollectiveResource::symmetric;
   if (own) out.persistent_pressure = path.persistent_pressure;
+  out.streams = own;
   const bool adds = request.kind == CollectiveKind::reduce_scatter || request.kind == CollectiveKind::all_reduce ||
                     request.kind == CollectiveKind::reduce;
   const double latency = adds ? path.reduce_latency : path.gather_latency;

@@ -20,7 +20,7 @@ struct KernelDemand {
   double clock = 1;     ///< its time at full clock over its isolated time, below 1 where power holds the clock down
   double ring_slowdown = 0;  ///< measured factor beside an NCCL ring of the usual SMs; 0: none, the model says
   double held = 0;           ///< measured factor while ContentionSpec::held_sms are held; 0: none, the model says
-  double streamed = 0;       ///< the same while their CTAs stream memory; 0: none, `memory` says
+  double streamed = 0;       ///< the same where pull-reduce's CTAs hold them; 0: none, `memory` says
   std::uint32_t tiles = 0;   ///< of a GEMM, one an SM at a time; 0: its work divides evenly
   bool persistent = false;   ///< its blocks fill SMs from start to end: a collective that needs SMs waits for that end
   /// Its tiles are its own, not typical of its class: a collective that ends before it frees SMs for the rest of them.
@@ -37,6 +37,8 @@ struct CollectiveDemand {
   double network = 0;  ///< share of this GPU's part of the node's adapters; 0: it stays inside the node
   double busiest = 1;  ///< its share of the busiest link on its way for each share of `network`, 1 / NetworkRate::rate
   double persistent_pressure = 0;  ///< pressure that a persistent kernel has on it at least
+  /// Its CTAs are foreshard's own reduce-scatter's, which kernels lose KernelDemand::streamed to.
+  bool streams = false;
   bool operator==(const CollectiveDemand&) const = default;
 };
 

@@ -285,8 +285,7 @@ TEST_CASE("a kernel of another stream and persistent kernels take turns") {
   CHECK(bench.end(second) == 126'000);
 }
 
-TEST_CASE(
-    "what a kernel loses to CTAs that stream memory counts where it was measured, in proportion to their traffic") {
+TEST_CASE("what a kernel loses to pull-reduce's CTAs counts where it was measured, in proportion to their traffic") {
   MachineProfile machine = round_machine();
   machine.contention.streamed_bandwidth = 0.2e12;  // of 1e12: accesses take 1 / (1 - 0.2) as long, 0.25 more
   KernelDemand kernel;
@@ -298,12 +297,26 @@ TEST_CASE(
         pair_rates(machine, {RunningOp::Role::main_kernel, kernel, {}}, {RunningOp::Role::collective, {}, collective});
     return static_cast<double>(kFullRate) / static_cast<double>(pair.beside);
   };
-  CHECK(slowdown({.sms = 12, .traffic = 0.2}) == Approx(1.6).epsilon(1e-4));
-  CHECK(slowdown({.sms = 12, .traffic = 0.5}) == Approx(1.1 + 0.5 * 1 / 0.25).epsilon(1e-4));
-  CHECK(slowdown({.sms = 12}) == Approx(1.1).epsilon(1e-4));                  // it waits for other ranks
-  CHECK(slowdown({.traffic = 0.2}) == Approx(1 + 0.4 * 0.25).epsilon(1e-4));  // copy engines: its bytes say
-  kernel.streamed = 0;
+  CHECK(slowdown({.sms = 12, .traffic = 0.2, .streams = true}) == Approx(1.6).epsilon(1e-4));
+  CHECK(slowdown({.sms = 12, .traffic = 0.5, .streams = true}) == Approx(1.1 + 0.5 * 1 / 0.25).epsilon(1e-4));
+  CHECK(slowdown({.sms = 12, .streams = true}) == Approx(1.1).epsilon(1e-4));  // it waits for other ranks
+  // Rings and copy engines: the kernel's bytes say.
   CHECK(slowdown({.sms = 12, .traffic = 0.2}) == Approx(1.1 + 0.4 * 0.25).epsilon(1e-4));
+  CHECK(slowdown({.traffic = 0.2}) == Approx(1 + 0.4 * 0.25).epsilon(1e-4));
+  kernel.streamed = 0;
+  CHECK(slowdown({.sms = 12, .traffic = 0.2, .streams = true}) == Approx(1.1 + 0.4 * 0.25).epsilon(1e-4));
+}
+
+TEST_CASE("only foreshard's own reduce-scatter streams memory as the probe's CTAs do") {
+  const MachineProfile machine = round_machine();
+  const auto streams = [&](CollectiveKind kind, Transport transport) {
+    const CollectiveRequest request{kind, transport, 256 * kMiB, 2, 2};
+    return collective_demand(machine, request, ModelledCollectives(machine).price(request)).streams;
+  };
+  CHECK(streams(CollectiveKind::reduce_scatter, Transport::pull_reduce));
+  CHECK_FALSE(streams(CollectiveKind::reduce_scatter, Transport::symmetric));
+  CHECK_FALSE(streams(CollectiveKind::reduce_scatter, Transport::nccl));
+  CHECK_FALSE(streams(CollectiveKind::all_gather, Transport::copy_engine));
 }
 
 TEST_CASE("any kernels of the compute stream and of another of its priority take turns") {
