@@ -109,16 +109,18 @@ double memory_per_byte(const Rows& rows, MachineProfile machine, const Path& pat
   return sum / static_cast<double>(rows.size());
 }
 
-/// What a GEMM delays foreshard's own reduce-scatter by, over what a copy does. The engine takes the pressure of the
-/// GEMM's class where that is more.
+/// What a GEMM delays foreshard's own reduce-scatter by, over what a copy does: the least of the rows. Between two
+/// reductions of a row blocks of the GEMM take the SMs, and the second one waits for their end. The engine has such
+/// waits apart, and a row may have one a reduction or few. It takes the pressure of the GEMM's class where that is
+/// more.
 double persistent_pressure(const Rows& rows, const MachineProfile& machine) {
-  double sum = 0;
+  double least = kMaxPressure;
   for (const Row& row : rows) {
     const double latency = sides(machine, row).collective.latency;
     const double lost = std::max(0.0, row.collective_slowdown() - 1);
-    if (latency > 0) sum += std::min(kMaxPressure, lost / latency);
+    least = latency > 0 ? std::min(least, lost / latency) : 0;
   }
-  return sum / static_cast<double>(rows.size());
+  return least;
 }
 
 /// What the constants say of the rows that they were found from: one for those that widen and one for the others, since

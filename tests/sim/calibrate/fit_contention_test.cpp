@@ -77,6 +77,17 @@ TEST_CASE("what made the rows of foreshard's reduce-scatter comes back, wider re
   }
 }
 
+TEST_CASE("what a GEMM delays a reduction by is the least of its rows: others have waits for the GEMM's end") {
+  MachineProfile truth = few_sms();
+  truth.contention.symmetric.persistent_pressure = 0.6;
+  ContentionSample waited = measured_on(truth, KernelClass::gemm, scatter(Transport::pull_reduce, true));
+  waited.collective_concurrent_us *= 1.5;
+  const ContentionSample copy = measured_on(truth, KernelClass::memory_bound, scatter(Transport::pull_reduce));
+  const ContentionSample gemm = measured_on(truth, KernelClass::gemm, scatter(Transport::pull_reduce));
+  for (const std::vector<ContentionSample>& rows : {std::vector{copy, gemm, waited}, std::vector{copy, waited, gemm}})
+    CHECK(read(fitted(rows)).contention.symmetric.persistent_pressure == Approx(0.6).margin(0.006));
+}
+
 TEST_CASE("a pressure beyond that of any copy is no row of contention, one below nothing is none") {
   const MachineProfile truth = few_sms();
   const ContentionSample copy = measured_on(truth, KernelClass::memory_bound, scatter(Transport::pull_reduce));
