@@ -71,6 +71,8 @@ TEST_CASE("measured kernels are read, and refused with their place where wrong")
   const auto at = [](const std::string& text, std::string_view place) { return text.find(place) != std::string::npos; };
   CHECK(measured_refusal("kernels", with(family(), "points", {{1024, 2, 1.9}})).empty());
   CHECK(measured_refusal("shapes", with(factors(), "points", {{64, 64, 64, 1, 1, 1.9}})).empty());
+  CHECK(measured_refusal("kernels", with(family(), "points", {{1024, 2, 1.9, 2.4}})).empty());
+  CHECK(measured_refusal("shapes", with(factors(), "points", {{64, 64, 64, 1, 1, 1.9, 2.4}})).empty());
   CHECK(at(measured_refusal("kernels", family(), family()), "/compute/kernels/1"));
   CHECK(at(measured_refusal("shapes", factors(), factors()), "/compute/shapes/1"));
   for (const char* key : {"label", "access", "dtype", "points", "source", "fitted_on"}) {
@@ -79,8 +81,9 @@ TEST_CASE("measured kernels are read, and refused with their place where wrong")
   }
   CHECK(at(measured_refusal("kernels", with(family(), "more", 1)), "/compute/kernels/0/more"));
   CHECK(at(measured_refusal("kernels", with(family(), "access", "sideways")), "/compute/kernels/0/access"));
-  for (const Json& points : {Json::array(), Json{{1024, 2}, {1024, 3}}, Json{{1024, 0}}, Json{{1024}}, Json{{-1, 2}},
-                             Json{{1024, "2"}}, Json{{1024, 2, 0.5}}, Json{{1024, 2, 3, 4}}, Json(1)}) {
+  for (const Json& points :
+       {Json::array(), Json{{1024, 2}, {1024, 3}}, Json{{1024, 0}}, Json{{1024}}, Json{{-1, 2}}, Json{{1024, "2"}},
+        Json{{1024, 2, 0.5}}, Json{{1024, 2, 3, 0.5}}, Json{{1024, 2, 3, 4, 5}}, Json(1)}) {
     CAPTURE(points.dump());
     CHECK(at(measured_refusal("kernels", with(family(), "points", points)), "/compute/kernels/0/points"));
   }
