@@ -173,6 +173,17 @@ TEST_CASE("foreshard's own small collectives are one kernel that needs no barrie
   CHECK(ModelledCollectives(unjoined).price(gather).uses == CollectiveResource::copy_engine);
 }
 
+TEST_CASE("copies of further tensors start while others move, and cost where there is little to move") {
+  const MachineProfile machine = bare_h200();
+  const ModelledCollectives model(machine);
+  CollectiveRequest gather{CollectiveKind::all_gather, Transport::low_contention, 436'224'000, 4, 4};
+  const Nanoseconds alone = model.price(gather).time;
+  gather.tensors = 9;
+  CHECK(model.price(gather).time == alone);
+  gather.bytes = kMiB;
+  CHECK(model.price(gather).time > Nanoseconds{static_cast<std::int64_t>(8 * 4 * machine.nccl.copy_start * 1000)});
+}
+
 TEST_CASE("a result of a wider dtype takes its own number of CTAs and is written in that dtype") {
   const MachineProfile own = bare_h200();
   const ModelledCollectives model(own);
