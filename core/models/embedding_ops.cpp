@@ -1,5 +1,6 @@
 #include "core/kernel/kernel_cost.hpp"
 #include "core/models/ops.hpp"
+#include "core/models/radix_sort.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -12,22 +13,7 @@ void launch_helper(Tape& tape, std::string_view label, Bytes bytes) {
 // ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu (PyTorch 2.11) and CUB's temporary storage.
 constexpr std::uint64_t kSortAbove = 3072;    ///< indices; fewer are added feature by feature
 constexpr std::uint64_t kRowsPerThread = 10;  ///< NROWS_PER_THREAD
-constexpr Bytes kAlignment = 256;             ///< CUB's alias_temporaries: each part, and once for the base
-constexpr std::uint64_t kRadixPasses = 8;     ///< 64-bit keys, 8 bits a pass
-constexpr std::uint64_t kRadixDigits = 256;
-constexpr std::uint64_t kSortTile = 5632;  ///< DeviceRadixSort onesweep, 8-byte keys and values, sm90
-
-Bytes aligned(Bytes bytes) {
-  return round_up(bytes, kAlignment);
-}
-
-Bytes sort_workspace(std::uint64_t n) {
-  const Bytes item = itemsize(DType::int64);
-  const std::uint64_t tiles = ceil_div(n, kSortTile);
-  return aligned(kRadixPasses * kRadixDigits * item) + aligned(n * item) * 2 +
-         aligned(tiles * kRadixDigits * itemsize(DType::int32)) + aligned(kRadixPasses * itemsize(DType::int32)) +
-         kAlignment - 1;
-}
+constexpr std::uint64_t kSortTile = 5632;
 
 constexpr Bytes kScanWorkspace = 1279;  ///< DeviceScan and UniqueByKey: four parts of 256 and the base's slack
 
@@ -41,8 +27,9 @@ Tensor backward_by_segments(Tape& tape, const Tensor& gradient, const Tensor& in
   {
     const Tensor range = tape.workspace(ids);
     launch_helper(tape, "aten::arange", ids);
-    const Tensor sort = tape.workspace(sort_workspace(n));
-    for (std::uint64_t pass = 0; pass < kRadixPasses + 2; ++pass) launch_helper(tape, "cub::DeviceRadixSort", 4 * ids);
+    const RadixSort sort{.keys = n, .tile = kSortTile};
+    const Tensor workspace = tape.workspace(radix_sort_workspace(sort));
+    for (std::uint64_t pass = 0; pass < sort.passes() + 2; ++pass) launch_helper(tape, "cub::DeviceRadixSort", 4 * ids);
   }
   Tensor out = tape.empty(weight, dtype);
   launch_helper(tape, "aten::zero_", out->bytes());
@@ -63,7 +50,7 @@ Tensor backward_by_segments(Tape& tape, const Tensor& gradient, const Tensor& in
     launch_helper(tape, "cub::DeviceScan", 2 * ids);
   }
   const Tensor partial_count = tape.workspace(itemsize(DType::int64));
-  launch_helper(tape, "compute_num_of_partial_segments", kAlignment);
+  launch_helper(tape, "compute_num_of_partial_segments", kCubAlignment);
   const std::uint64_t most = n / kRowsPerThread + std::min(n, weight[0]);
   const Tensor partial_offsets = tape.workspace(most * itemsize(DType::int64));
   launch_helper(tape, "krn_partial_segment_offset", 3 * ids);

@@ -27,6 +27,12 @@ class HfDecoder final : public Family {
   [[nodiscard]] Tensor loss(WrappedModel& model, const Tensors& inputs, const BatchSize& size) const override;
 
  private:
+  /// One that the GPU holds, and how many parameters stand before it in the order of modules.
+  struct Buffer {
+    Bytes bytes;
+    std::size_t parameters_before;
+  };
+  [[nodiscard]] std::vector<Buffer> buffers() const;
   [[nodiscard]] std::size_t root_parameters() const { return c_.tied_embedding ? 2 : 3; }
   [[nodiscard]] bool normalises_heads() const {
     return c_.family == ModelFamily::hf_qwen3 || c_.family == ModelFamily::hf_qwen3_moe;
@@ -105,13 +111,13 @@ void HfDecoder::add_feed_forward(HfBlockParameters& out, const std::string& modu
   out.add_linear(module + ".down_proj", c_.dim, ffn, c_.mlp_bias);
 }
 
-/// Router, routed and shared experts. DeepseekV3MoE has its experts first.
+/// Router, routed and shared experts. Mixtral's block has its router first.
 void HfDecoder::add_experts(HfBlockParameters& out) const {
   const auto count = static_cast<std::int64_t>(c_.experts);
   const std::int64_t local = count / c_.expert_ranks;
   const auto width = static_cast<std::int64_t>(c_.dim);
   const auto ffn = static_cast<std::int64_t>(c_.ffn);
-  const bool router_first = c_.family != ModelFamily::hf_deepseek_v3;
+  const bool router_first = c_.family == ModelFamily::hf_mixtral;
   if (router_first) out.add("mlp.gate.weight", {count, width});
   out.add("mlp.experts.gate_up_proj", {local, 2 * ffn, width}, c_.expert_ranks > 1);
   out.add("mlp.experts.down_proj", {local, width, ffn}, c_.expert_ranks > 1);
@@ -151,26 +157,34 @@ Result<void> HfDecoder::check(const Settings& settings, const BatchSize&) const 
   return hf_check_attention(c_, compute);
 }
 
+std::vector<HfDecoder::Buffer> HfDecoder::buffers() const {
+  std::vector<Buffer> out;
+  for (std::uint32_t i = 0; i < c_.layers && c_.expert_groups > 0; ++i) {  // e_score_correction_bias
+    if (!c_.has_experts(i)) continue;
+    out.push_back({c_.experts * itemsize(DType::float32), 1 + first_[i] + sparse_.index("mlp.gate.weight") + 1});
+  }
+  // inv_freq and original_inv_freq of the …RotaryEmbedding, which stands between the norm and the head
+  const std::size_t before_head = root_parameters() + first_.back() - (c_.tied_embedding ? 0 : 1);
+  for (int i = 0; i < 2; ++i) out.push_back({rotary_width() / 2 * itemsize(DType::float32), before_head});
+  return out;
+}
+
 void HfDecoder::setup(SetupWriter& writer, const BatchSize&) const {
-  // inv_freq and original_inv_freq, moved to the GPU by fully_shard and kept by the script over to_empty.
-  constexpr int kBuffers = 2;
-  const Bytes bytes = rotary_width() / 2 * itemsize(DType::float32);
+  // Buffers are moved to the GPU by fully_shard and kept by the script over to_empty, which makes them again.
+  const bool offload = writer.settings().offload;
+  const std::vector<Buffer> all = buffers();
   std::vector<TensorId> moved;
-  for (int i = 0; i < kBuffers; ++i) moved.push_back(writer.alloc(bytes));
-  for (int i = 0; i < kBuffers; ++i) writer.alloc(bytes);
+  for (const Buffer& buffer : all) moved.push_back(writer.alloc(buffer.bytes));
+  for (const Buffer& buffer : all) writer.alloc(buffer.bytes);
   writer.first_wrap();
-  const std::size_t before_head = writer.order().size() - (c_.tied_embedding ? 0 : 1);
-  for (std::size_t i = 0; i < writer.order().size(); ++i) {
-    if (i == before_head) break;
-    if (!writer.settings().offload) writer.alloc_shard(writer.order()[i]);
+  std::size_t made = 0;
+  for (std::size_t i = 0; i <= writer.order().size(); ++i) {
+    for (; made < all.size() && all[made].parameters_before == i; ++made) {
+      if (!offload) writer.alloc(all[made].bytes);
+      writer.free(moved[made]);
+    }
+    if (i < writer.order().size() && !offload) writer.alloc_shard(writer.order()[i]);
   }
-  for (const TensorId old : moved) {  // …RotaryEmbedding stands between the norm and the head
-    if (!writer.settings().offload) writer.alloc(bytes);
-    writer.free(old);
-  }
-  for (std::uint32_t i = 0; i < c_.layers && c_.expert_groups > 0; ++i)  // e_score_correction_bias
-    if (c_.has_experts(i)) writer.alloc(c_.experts * itemsize(DType::float32));
-  if (before_head < writer.order().size() && !writer.settings().offload) writer.alloc_shard(writer.order().back());
   writer.init_normal();
 }
 
@@ -233,22 +247,21 @@ HfFeedForward HfDecoder::feed_forward_of(const WrappedModel& model, std::uint32_
 }
 
 Tensor HfDecoder::mix_experts(WrappedModel& model, std::uint32_t index, const Tensor& x) const {
-  Tape& tape = model.tape();
-  const HfExperts weights{named(model, index, "mlp.gate.weight"),
-                          named(model, index, "mlp.experts.gate_up_proj"),
-                          named(model, index, "mlp.experts.down_proj"),
-                          c_.experts_per_token,
-                          c_.scores_add_up,
-                          c_.expert_groups,
-                          c_.expert_groups_per_token};
+  HfExperts weights{named(model, index, "mlp.gate.weight"),
+                    named(model, index, "mlp.experts.gate_up_proj"),
+                    named(model, index, "mlp.experts.down_proj"),
+                    c_.experts_per_token,
+                    c_.scores_add_up,
+                    c_.family == ModelFamily::hf_qwen3_moe,
+                    c_.expert_groups,
+                    c_.expert_groups_per_token};
+  if (c_.shared_experts > 0) weights.shared = feed_forward_of(model, index, "mlp.shared_experts");
   RunRows elsewhere;
   if (c_.expert_ranks > 1)
     elsewhere = [&](const Tensor& rows, const Tensor& counts) {
       return run_dispatched(model, index, weights, rows, counts);
     };
-  Tensor routed = hf_experts(tape, weights, x, elsewhere);
-  if (c_.shared_experts == 0) return routed;
-  return add(tape, routed, hf_feed_forward(tape, feed_forward_of(model, index, "mlp.shared_experts"), x));
+  return hf_experts(model.tape(), weights, x, elsewhere);
 }
 
 /// self.mlp

@@ -1,17 +1,21 @@
 #include "core/models/hf_expert_ops.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/base/check.hpp"
 #include "core/kernel/kernel_cost.hpp"
+#include "core/models/radix_sort.hpp"
 
 namespace foreshard::model {
 namespace {
 
-// GroupMM.cu: pointers, shapes and strides of the groups, and CUTLASS' tensor maps, one set a multiprocessor.
-// Estimated.
-constexpr Bytes kGroupArguments = 1024;
+// GroupMM.cu, bf16bf16_grouped_gemm_impl_sm90: of each group three pointers, three strides and the problem's shape;
+// CUTLASS' tensor maps, one set a multiprocessor.
+constexpr Bytes kArgumentsPerGroup = 60;
 constexpr Bytes kTensorMapsPerSm = 512;
+
+constexpr Bytes kScanWorkspace = 1023;  ///< DeviceScan of what one tile holds
 
 /// The same memory under a new node: what an in-place op leaves.
 Tensor rebound(Tape& tape, const Tensor& x, const NodePtr& node) {
@@ -44,31 +48,56 @@ Tensor gather_rows(Tape& tape, const Tensor& x, const Tensor& indices) {
   return out;
 }
 
-/// zeros + _index_put_impl_(accumulate, unsafe): the indices are made linear, sorted with their numbers, then rows are
-/// added (TensorAdvancedIndexing.cpp, Indexing.cu: index_put_with_sort_kernel).
+void run_radix_sort(Tape& tape, const RadixSort& sort) {
+  const Tensor workspace = tape.workspace(radix_sort_workspace(sort));
+  launch_radix_sort(tape, sort);
+}
+
+/// zeros + _index_put_impl_(accumulate, unsafe): the indices are made linear, sorted with their numbers by as many bits
+/// as rows need, then rows are added (TensorAdvancedIndexing.cpp, Indexing.cu: index_put_with_sort_kernel).
 Tensor add_rows(Tape& tape, const Shape& shape, const Tensor& gradient, std::uint64_t rows) {
   Tensor out = run_kernel(tape, {}, shape, gradient->dtype, "aten::zero_");
   const Bytes ids = rows * itemsize(DType::int64);
-  const Tensor linear = tape.workspace(ids);
+  Tensor wrapped = tape.workspace(ids);
   tape.launch(Launch::elementwise, "aten::remainder", bytes_cost(2 * ids));
-  const Tensor scaled = tape.workspace(ids);
+  const Tensor linear = tape.workspace(ids);
   tape.launch(Launch::elementwise, "aten::mul", bytes_cost(2 * ids));
+  wrapped.reset();
+  tape.launch(Launch::elementwise, "aten::div_", bytes_cost(2 * ids));
   const Tensor sorted = tape.workspace(ids);
   const Tensor original = tape.workspace(ids);
-  const Tensor range = tape.workspace(ids);
-  tape.launch(Launch::elementwise, "aten::arange", bytes_cost(ids));
-  tape.launch(Launch::elementwise, "cub::DeviceRadixSort", bytes_cost(4 * ids));
+  {
+    const Tensor range = tape.workspace(ids);
+    tape.launch(Launch::elementwise, "aten::arange", bytes_cost(ids));
+    run_radix_sort(tape, {.keys = rows, .bits = static_cast<std::uint32_t>(std::bit_width(shape[0]))});
+  }
   tape.launch(Launch::elementwise, "indexing_backward_kernel",
               bytes_cost(2 * gradient->bytes(), MemoryAccess::scatter, gradient->numel(), gradient->dtype));
   return out;
+}
+
+/// x with zeros where the mask says: an entry of the mask stands for a row, or for an element.
+Tensor filled_copy(Tape& tape, const Tensor& x, const Tensor& mask) {
+  Tensor out = tape.empty_like(x);
+  tape.copy(out, x, "aten::copy_");
+  tape.launch(Launch::elementwise, "aten::masked_fill_",
+              bytes_cost(mask->bytes() + 2 * out->bytes(), MemoryAccess::strided, out->numel(), out->dtype));
+  return out;
+}
+
+Node::Apply fill_back(Tape& tape) {
+  return [&tape](Node& node, const Tensors& gradients) {
+    const Tensor mask = tape.unpack(node.saved[0]);
+    return Tensors{filled_copy(tape, gradients[0], mask)};
+  };
 }
 
 /// One product for all groups of rows, priced as if each group had as many.
 Tensor run_grouped(Tape& tape, const Shape& shape, DType dtype, std::uint64_t groups, const KernelMath& one,
                    GemmUse use) {
   Tensor out = tape.empty(shape, dtype);
-  const Tensor arguments = tape.workspace(kGroupArguments);
-  tape.launch(Launch::elementwise, "prepare_grouped_gemm_data", bytes_cost(kGroupArguments));
+  const Tensor arguments = tape.workspace(kArgumentsPerGroup * groups);
+  tape.launch(Launch::elementwise, "prepare_grouped_gemm_data", bytes_cost(arguments->bytes()));
   const Tensor maps = tape.workspace(kTensorMapsPerSm * tape.options().sm_count);
   tape.launch_gemm("aten::_grouped_mm", one.m, one.n, one.k, dtype, static_cast<std::uint32_t>(groups), use);
   return out;
@@ -79,8 +108,11 @@ Tensor run_grouped(Tape& tape, const Shape& shape, DType dtype, std::uint64_t gr
 Tensor softmax(Tape& tape, const Tensor& x) {
   const auto back = [&tape](Node& node, const Tensors& gradients) {
     const Tensor result = tape.unpack(node.saved[0]);
-    return Tensors{run_kernel(tape, {gradients[0], result}, result->shape, result->dtype,
-                              "aten::_softmax_backward_data", Launch::reduction)};
+    Tensor out = tape.empty(result->shape, result->dtype);
+    const Tensor product = run(tape, {gradients[0], result}, result, "aten::mul");
+    tape.launch(Launch::reduction, "aten::_softmax_backward_data",
+                bytes_cost(3 * out->bytes(), MemoryAccess::row, out->numel(), out->dtype));
+    return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
   Tensor out = run_kernel(tape, {x}, x->shape, x->dtype, "aten::_softmax", Launch::reduction);
@@ -89,13 +121,14 @@ Tensor softmax(Tape& tape, const Tensor& x) {
   return out;
 }
 
-Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k) {
+Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k, bool sorted) {
   const NodePtr node = tape.record({x}, scatter_back(tape, x->shape));
   Shape shape = x->shape;
   shape.back() = k;
   Chosen out{tape.empty(shape, x->dtype), tape.empty(shape, DType::int64)};
-  tape.launch(Launch::reduction, "aten::topk", bytes_cost(x->bytes() + out.values->bytes() + out.indices->bytes()));
-  tape.launch(Launch::reduction, "aten::topk", bytes_cost(2 * (out.values->bytes() + out.indices->bytes())));
+  const Bytes chosen = out.values->bytes() + out.indices->bytes();
+  tape.launch(Launch::reduction, "aten::topk", bytes_cost(x->bytes() + chosen));
+  if (sorted) tape.launch(Launch::reduction, "aten::topk", bytes_cost(2 * chosen));
   tape.save(node, out.indices);
   Tape::attach(node, out.values);
   return out;
@@ -110,11 +143,19 @@ Tensor gather_last(Tape& tape, const Tensor& x, const Tensor& indices) {
 }
 
 Chosen sort(Tape& tape, const Tensor& x) {
+  // Sort.cpp copies what is sorted; Sort.cu numbers it (fill_reverse_indices_kernel).
   Chosen out{tape.empty(x->shape, x->dtype), tape.empty(x->shape, DType::int64)};
-  const Tensor range = run_kernel(tape, {}, x->shape, DType::int64, "aten::arange");
-  tape.launch(Launch::elementwise, "aten::copy_", bytes_cost(2 * range->bytes()));
-  tape.launch(Launch::elementwise, "aten::copy_", bytes_cost(2 * x->bytes()));
-  tape.launch(Launch::elementwise, "aten::sort", bytes_cost(2 * (x->bytes() + range->bytes())));
+  tape.copy(out.values, x, "aten::copy_");
+  const Tensor numbers = run_kernel(tape, {}, x->shape, DType::int64, "fill_reverse_indices_kernel");
+  run_radix_sort(tape, {.keys = x->numel()});
+  return out;
+}
+
+Tensor cumsum(Tape& tape, const Tensor& x) {
+  Tensor out = tape.empty(x->shape, x->dtype);
+  const Tensor workspace = tape.workspace(kScanWorkspace);
+  tape.launch(Launch::elementwise, "cub::DeviceScan init", bytes_cost(kScanWorkspace));
+  tape.launch(Launch::reduction, "cub::DeviceScan", bytes_cost(x->bytes() + out->bytes()));
   return out;
 }
 
@@ -157,7 +198,11 @@ Tensor divide_in_place(Tape& tape, const Tensor& a, const Tensor& b) {
   };
   const NodePtr node = tape.record({a, b}, back);
   tape.save(node, b);
-  if (node) tape.save(node, run(tape, {a}, a, "aten::copy_"));
+  if (node) {
+    const Tensor before = tape.empty_like(a);
+    tape.copy(before, a, "aten::clone");
+    tape.save(node, before);
+  }
   tape.launch(Launch::elementwise, "aten::div_",
               bytes_cost(2 * a->bytes() + b->bytes(), MemoryAccess::strided, a->numel(), a->dtype));
   return rebound(tape, a, node);
@@ -199,18 +244,19 @@ Tensor index_rows(Tape& tape, const Tensor& x, const Tensor& indices) {
 }
 
 Tensor masked_fill_in_place(Tape& tape, const Tensor& x, const Tensor& mask) {
-  const auto back = [&tape](Node& node, const Tensors& gradients) {
-    const Tensor kept = tape.unpack(node.saved[0]);
-    Tensor out = run(tape, {gradients[0]}, gradients[0], "aten::copy_");
-    tape.launch(Launch::elementwise, "aten::masked_fill_",
-                bytes_cost(kept->bytes() + 2 * out->bytes(), MemoryAccess::strided, out->numel(), out->dtype));
-    return Tensors{out};
-  };
-  const NodePtr node = tape.record({x}, back);
+  const NodePtr node = tape.record({x}, fill_back(tape));
   tape.save(node, mask);
   tape.launch(Launch::elementwise, "aten::masked_fill_",
               bytes_cost(mask->bytes() + 2 * x->bytes(), MemoryAccess::strided, x->numel(), x->dtype));
   return rebound(tape, x, node);
+}
+
+Tensor masked_fill(Tape& tape, const Tensor& x, const Tensor& mask) {
+  const NodePtr node = tape.record({x}, fill_back(tape));
+  tape.save(node, mask);
+  Tensor out = filled_copy(tape, x, mask);
+  Tape::attach(node, out);
+  return out;
 }
 
 Tensor grouped_mm(Tape& tape, const Tensor& x, const Tensor& weights, const Tensor& offsets) {

@@ -1,8 +1,7 @@
 // The further ops of a mixture of experts on a tape, in the manner of ops.hpp: what each allocates, launches, saves and
 // does in backward (derivatives.yaml, ATen's CUDA implementations; PyTorch 2.11).
 //
-// Who: hf_routing.cpp, hf_experts.cpp, expert_parallel.cpp. No reference run has them: temporaries of sorts and of
-// grouped products are estimates, all of them small beside the activations.
+// Who: hf_routing.cpp, hf_experts.cpp, expert_parallel.cpp.
 #pragma once
 
 #include "core/models/ops.hpp"
@@ -15,10 +14,12 @@ struct Chosen {
 };
 
 [[nodiscard]] Tensor softmax(Tape& tape, const Tensor& x);  ///< over the last dimension
-[[nodiscard]] Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k);
+/// Over the last dimension; `sorted` takes a kernel more.
+[[nodiscard]] Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k, bool sorted = true);
 /// x.gather(-1, indices); backward scatters into zeros.
 [[nodiscard]] Tensor gather_last(Tape& tape, const Tensor& x, const Tensor& indices);
 [[nodiscard]] Chosen sort(Tape& tape, const Tensor& x);        ///< int64, one dimension, no gradient
+[[nodiscard]] Tensor cumsum(Tape& tape, const Tensor& x);      ///< one dimension, short, no gradient
 [[nodiscard]] Tensor sum_last(Tape& tape, const Tensor& x);    ///< sum(-1, keepdim=True)
 [[nodiscard]] Tensor sum_middle(Tape& tape, const Tensor& x);  ///< sum(dim=1) of three dimensions
 /// a /= b with b one number a row; autograd keeps a copy of what a was.
@@ -30,8 +31,10 @@ struct Chosen {
 /// all_to_all_single_autograd: `rows` rows come from the expert-parallel ranks for those of x; backward sends gradients
 /// the other way.
 [[nodiscard]] Tensor exchange_rows(Tape& tape, const Tensor& x, std::uint64_t rows);
-/// x.masked_fill_(mask, 0) with one mask entry a row.
+/// x.masked_fill_(mask, 0) and x.masked_fill(mask, 0), with a mask entry for a row or for an element; the gradient is
+/// copied and filled.
 [[nodiscard]] Tensor masked_fill_in_place(Tape& tape, const Tensor& x, const Tensor& mask);
+[[nodiscard]] Tensor masked_fill(Tape& tape, const Tensor& x, const Tensor& mask);
 /// torch._grouped_mm(x, weights, offs): rows × k by groups × k × n, the rows of a group by its matrix.
 [[nodiscard]] Tensor grouped_mm(Tape& tape, const Tensor& x, const Tensor& weights, const Tensor& offsets);
 

@@ -26,7 +26,7 @@ Offsets row_offsets(Tape& tape, const Tensor& sorted, std::uint64_t experts) {
   out.input = run_kernel(tape, {sorted}, sorted->shape, DType::int32, "aten::copy_");
   out.counts = run_kernel(tape, {}, {experts}, DType::int32, "aten::zero_");
   tape.launch(Launch::reduction, "aten::histc", bytes_cost(out.input->bytes()));
-  out.ends = run_kernel(tape, {out.counts}, {experts}, DType::int32, "aten::cumsum", Launch::reduction);
+  out.ends = cumsum(tape, out.counts);
   return out;
 }
 
@@ -68,9 +68,8 @@ Tensor run_experts(Tape& tape, const HfExperts& weights, const Tensor& tokens, c
   tape.launch(Launch::elementwise, "aten::clamp_", bytes_cost(2 * sorted.values->bytes()));
   states = masked_fill_in_place(tape, states, absent);
 
-  Tensor out = hf_grouped_products(tape, weights, states, offsets.ends);
+  Tensor out = hf_grouped_products(tape, weights, states, offsets.ends, absent);
   Tensor weighted = mul(tape, out, unsqueeze(tape, row_scores, -1));
-  weighted = masked_fill_in_place(tape, weighted, absent);
   Combined combined = combine(tape, weighted, weights.per_token, tokens);
 
   for (Tensor* local : {&scores, &ids, &sorted.values, &sorted.indices, &states, &row_scores, &offsets.input,
@@ -99,19 +98,34 @@ Tensor run_elsewhere(Tape& tape, const HfExperts& weights, const Tensor& tokens,
 
 }  // namespace
 
-Tensor hf_grouped_products(Tape& tape, const HfExperts& weights, const Tensor& rows, const Tensor& ends) {
+Tensor hf_grouped_products(Tape& tape, const HfExperts& weights, const Tensor& rows, const Tensor& ends,
+                           const Tensor& absent) {
   Tensor out = grouped_mm(tape, rows, transpose(tape, weights.gate_up, -2, -1), ends);
+  if (absent) out = masked_fill(tape, out, absent);
   out = apply_gate(tape, out);
-  return grouped_mm(tape, out, transpose(tape, weights.down, -2, -1), ends);
+  out = grouped_mm(tape, out, transpose(tape, weights.down, -2, -1), ends);
+  if (absent) out = masked_fill(tape, out, absent);
+  return out;
 }
 
 Tensor hf_experts(Tape& tape, const HfExperts& weights, const Tensor& x, const RunRows& elsewhere) {
   tape.spend(HostCall::module);
-  const Tensor tokens = view(tape, x, {x->dim(0) * x->dim(1), x->dim(2)});
-  const Routing routing = hf_route(tape, weights, tokens);
-  const Tensor out = elsewhere ? run_elsewhere(tape, weights, tokens, routing, elsewhere)
-                               : run_experts(tape, weights, tokens, routing);
-  return reshape(tape, out, x->shape);
+  const auto flat = [&] { return view(tape, x, {x->dim(0) * x->dim(1), x->dim(2)}); };
+  Tensor tokens = flat();
+  Routing routing = hf_route(tape, weights, tokens);
+  if (weights.groups > 0) tokens = flat();  // DeepseekV3MoE: its router has a view of its own
+  Tensor out = elsewhere ? run_elsewhere(tape, weights, tokens, routing, elsewhere)
+                         : run_experts(tape, weights, tokens, routing);
+  out = reshape(tape, out, x->shape);
+  if (weights.shared) {
+    Tensor shared = hf_feed_forward(tape, *weights.shared, x);
+    Tensor sum = add(tape, out, shared);
+    shared.reset();
+    out = std::move(sum);
+  }
+  routing.logits.reset();
+  routing.scores.reset();
+  return out;
 }
 
 }  // namespace foreshard::model

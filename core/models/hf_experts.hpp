@@ -3,15 +3,16 @@
 // library's default).
 //
 // Source: modeling_mixtral.py (MixtralExperts), modeling_deepseek_v3.py (DeepseekV3NaiveMoe), integrations/moe.py
-// (grouped_mm_experts_forward) of transformers 5; ATen of PyTorch 2.11. No reference run has a mixture of experts:
-// requests are derived, not compared. What the experts ask for does not depend on the routing; their time is that of
-// balanced routing. Who: hf_decoder_family.cpp; expert_parallel.cpp puts an exchange between router and products.
+// (grouped_mm_experts_forward) of transformers 5.17; ATen of PyTorch 2.11. What the experts ask for does not depend on
+// the routing; their time is that of balanced routing. Who: hf_decoder_family.cpp; expert_parallel.cpp puts an exchange
+// between router and products.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
-#include "core/models/ops.hpp"
+#include "core/models/hf_decoder_block.hpp"
 
 namespace foreshard::model {
 
@@ -20,10 +21,12 @@ struct HfExperts {
   Tensor gate_up;  ///< experts × 2·ffn × dim; under expert parallelism those of this rank, as is `down`
   Tensor down;     ///< experts × dim × ffn
   std::uint64_t per_token = 2;
-  bool adds_up = true;       ///< the scores of a token are divided by their sum (norm_topk_prob)
-  std::uint32_t groups = 0;  ///< n_group of DeepSeek-V3's router; 0: a softmax over all experts
+  bool adds_up = true;        ///< the scores of a token are divided by their sum (norm_topk_prob)
+  bool casts_scores = false;  ///< they are cast to the tokens' dtype (Qwen3MoeTopKRouter); else they stay float32
+  std::uint32_t groups = 0;   ///< n_group of DeepSeek-V3's router; 0: a softmax over all experts
   std::uint32_t groups_per_token = 0;
-  double scale = 1;  ///< routed_scaling_factor; no request depends on it
+  double scale = 1;                          ///< routed_scaling_factor; no request depends on it
+  std::optional<HfFeedForward> shared = {};  ///< experts that every token passes
 };
 
 /// The experts' part of a block whose experts lie on several ranks: `rows` sorted by expert and how many each of all
@@ -34,6 +37,8 @@ using RunRows = std::function<Tensor(const Tensor& rows, const Tensor& counts)>;
 [[nodiscard]] Tensor hf_experts(Tape& tape, const HfExperts& weights, const Tensor& x, const RunRows& elsewhere = {});
 
 /// Rows sorted by expert through this rank's experts: both grouped products. `ends`: of each expert's rows, int32.
-[[nodiscard]] Tensor hf_grouped_products(Tape& tape, const HfExperts& weights, const Tensor& rows, const Tensor& ends);
+/// `absent`: of each row whether its expert is none of these; results of such rows are made zero. Null: no row is.
+[[nodiscard]] Tensor hf_grouped_products(Tape& tape, const HfExperts& weights, const Tensor& rows, const Tensor& ends,
+                                         const Tensor& absent = nullptr);
 
 }  // namespace foreshard::model

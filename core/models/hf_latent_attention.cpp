@@ -17,14 +17,75 @@ Tensor heads_of(Tape& tape, const Tensor& projected, std::uint64_t heads, std::u
 /// q_proj, or q_b_proj(q_a_layernorm(q_a_proj(x)))
 Tensor queries(Tape& tape, const HfLatentAttention& weights, const Tensor& x) {
   if (weights.q.weight) return apply(tape, weights.q, x);
-  const Tensor narrow = apply(tape, weights.q_a, x);
-  return apply(tape, weights.q_b, hf_rms_norm(tape, narrow, weights.q_a_norm));
+  Tensor narrow = apply(tape, weights.q_a, x);
+  narrow = hf_rms_norm(tape, narrow, weights.q_a_norm);
+  return apply(tape, weights.q_b, narrow);
 }
 
-/// x.view(b, h, s, d // 2, 2).transpose(4, 3).reshape(b, h, s, d)
-Tensor pairs_apart(Tape& tape, const Tensor& x) {
-  const Tensor pairs = view(tape, x, {x->dim(0), x->dim(1), x->dim(2), x->dim(3) / 2, 2});
-  return reshape(tape, transpose(tape, pairs, 4, 3), x->shape);
+/// apply_rotary_pos_emb_interleave: pairs of neighbours of q and of k, turned by the first half of the tables, come out
+/// as two halves.
+class TurnedPairs {
+ public:
+  TurnedPairs(Tape& tape, const RotaryTables& tables)
+      : tape_(tape), cos_(half_of(unsqueeze(tape, tables.cos, 1))), sin_(half_of(unsqueeze(tape, tables.sin, 1))) {}
+
+  /// q, then k: both are sliced before either is turned.
+  [[nodiscard]] RotatedHeads turn(const Tensor& q, const Tensor& k) const {
+    const Pairs of_q = pairs(q);
+    const Pairs of_k = pairs(k);
+    Tensor turned_q = turn(of_q);
+    return {turned_q, turn(of_k)};
+  }
+
+ private:
+  struct Pairs {
+    Tensor even;
+    Tensor odd;
+  };
+
+  [[nodiscard]] Tensor half_of(const Tensor& table) const { return narrow(tape_, table, -1, 0, table->dim(-1) / 2); }
+  [[nodiscard]] Pairs pairs(const Tensor& x) const {
+    Tensor even = every_second(tape_, x, -1, 0);
+    return {even, every_second(tape_, x, -1, 1)};
+  }
+  /// cat([even * cos - odd * sin, odd * cos + even * sin])
+  [[nodiscard]] Tensor turn(const Pairs& x) const {
+    Tensor a = mul(tape_, x.even, cos_);
+    Tensor b = mul(tape_, x.odd, sin_);
+    Tensor first = sub(tape_, a, b);
+    a.reset();
+    b.reset();
+    a = mul(tape_, x.odd, cos_);
+    b = mul(tape_, x.even, sin_);
+    Tensor second = add(tape_, a, b);
+    a.reset();
+    b.reset();
+    Tensor out = cat(tape_, {first, second}, -1);
+    second.reset();
+    first.reset();
+    return out;
+  }
+
+  Tape& tape_;
+  Tensor cos_;
+  Tensor sin_;
+};
+
+/// DeepseekV3Attention.expand_kv: the keys of all heads are written into one tensor in two copies.
+struct KeysAndValues {
+  Tensor keys;
+  Tensor values;
+};
+KeysAndValues expand_kv(Tape& tape, const ModelConfig& model, const HfLinear& layer, const Tensor& narrow,
+                        const Tensor& turned) {
+  const LatentAttention& latent = model.latent;
+  const Tensor wide = heads_of(tape, apply(tape, layer, narrow), model.heads, latent.nope + latent.value);
+  const Tensors kv = split(tape, wide, -1, std::array{latent.nope, latent.value});
+  const Tensor rope = expand(tape, turned, {turned->dim(0), model.heads, turned->dim(2), latent.rope});
+  Tensor keys = tape.empty({turned->dim(0), model.heads, turned->dim(2), latent.query()}, kv[0]->dtype);
+  keys = copy_into(tape, keys, 0, kv[0]);
+  keys = copy_into(tape, keys, latent.nope, rope);
+  return {keys, kv[1]};
 }
 
 }  // namespace
@@ -35,29 +96,25 @@ Tensor hf_latent_attention(Tape& tape, const ModelConfig& model, const HfLatentA
   const LatentAttention& latent = model.latent;
   const std::uint64_t batch = x->dim(0);
   const std::uint64_t length = x->dim(1);
-  const Tensor q_states = heads_of(tape, queries(tape, weights, x), model.heads, latent.query());
-  const Tensors q = split(tape, q_states, -1, std::array{latent.nope, latent.rope});
-  const Tensor compressed = apply(tape, weights.kv_a, x);
-  const Tensors narrow = split(tape, compressed, -1, std::array{latent.kv_rank, latent.rope});
-  const Tensor wide = apply(tape, weights.kv_b, hf_rms_norm(tape, narrow[0], weights.kv_a_norm));
-  const Tensors kv = split(tape, heads_of(tape, wide, model.heads, latent.nope + latent.value), -1,
-                           std::array{latent.nope, latent.value});
-  Tensor q_turned = q[1];
-  Tensor k_turned = view(tape, narrow[1], {batch, 1, length, latent.rope});
-  if (latent.interleaves) {
-    q_turned = pairs_apart(tape, q_turned);
-    k_turned = pairs_apart(tape, k_turned);
-  }
-  RotatedHeads rotated = hf_apply_rotary(tape, q_turned, k_turned, tables);
-  q_turned = std::move(rotated.q);
-  k_turned = expand(tape, rotated.k, {batch, model.heads, length, latent.rope});
-  rotated.k.reset();
-  const Tensor query = cat(tape, {q[0], q_turned}, -1);
-  const Tensor key = cat(tape, {kv[0], k_turned}, -1);
-  Tensor out = attention(tape, query, key, kv[1], {.causal = true});
+  Tensor q_states = heads_of(tape, queries(tape, weights, x), model.heads, latent.query());
+  Tensors q = split(tape, q_states, -1, std::array{latent.nope, latent.rope});
+  Tensor compressed = apply(tape, weights.kv_a, x);
+  Tensors narrow = split(tape, compressed, -1, std::array{latent.kv_rank, latent.rope});
+  narrow[0] = hf_rms_norm(tape, narrow[0], weights.kv_a_norm);
+  narrow[1] = view(tape, narrow[1], {batch, 1, length, latent.rope});
+  RotatedHeads turned = latent.interleaves ? TurnedPairs(tape, tables).turn(q[1], narrow[1])
+                                           : hf_apply_rotary(tape, q[1], narrow[1], tables);
+  Tensor query = cat(tape, {q[0], turned.q}, -1);
+  KeysAndValues kv = expand_kv(tape, model, weights.kv_b, narrow[0], turned.k);
+  Tensor out = attention(tape, query, kv.keys, kv.values, {.causal = true});
   out = contiguous(tape, transpose(tape, out, 1, 2));
   out = reshape(tape, out, {batch, length, model.heads * latent.value});
-  return apply(tape, weights.o, out);
+  out = apply(tape, weights.o, out);
+  q.clear();
+  narrow[1].reset();
+  for (Tensor* local : {&q_states, &turned.q, &compressed, &narrow[0], &turned.k, &query, &kv.keys, &kv.values})
+    local->reset();
+  return out;
 }
 
 }  // namespace foreshard::model

@@ -1,7 +1,8 @@
 // Multi-head latent attention as Hugging Face's eager code runs it: DeepSeek-V3.
 //
-// Source: modeling_deepseek_v3.py (DeepseekV3Attention, apply_rotary_pos_emb_interleave) of transformers 5. No
-// recording was held against it. Who: hf_decoder_family.cpp. Not for other rooms.
+// Source: modeling_deepseek_v3.py (DeepseekV3Attention, apply_rotary_pos_emb_interleave) of transformers 5.17. Recorded
+// with interleaved pairs; with rope_interleave false the other rotary embedding is read from the source.
+// Who: hf_decoder_family.cpp. Not for other rooms.
 #pragma once
 
 #include "core/models/hf_decoder_block.hpp"

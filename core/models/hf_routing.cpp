@@ -24,38 +24,66 @@ Routing softmax_route(Tape& tape, const HfExperts& weights, const Tensor& tokens
   const Chosen best = topk(tape, probabilities, weights.per_token);
   out.experts = best.indices;
   out.scores = weights.adds_up ? add_up(tape, best.values, 0) : best.values;
+  if (weights.casts_scores) out.scores = to(tape, out.scores, out.logits->dtype);
   return out;
 }
 
-/// The scores with a correction bias, 0 outside of the groups with the largest sums of two; the best of what is left.
-/// Their gradients lead nowhere: indices have none.
-Tensor best_of_groups(Tape& tape, const HfExperts& weights, const Tensor& scores) {
+/// group_scores: the two best of each group, added up.
+Tensor scores_of_groups(Tape& tape, const HfExperts& weights, const Tensor& scores) {
   constexpr std::uint64_t kBestOfGroup = 2;
   const std::uint64_t tokens = scores->dim(0);
-  const std::uint64_t experts = scores->dim(1);
-  const Shape groups{tokens, weights.groups};
-  const Tensor corrected = run_kernel(tape, {scores}, scores->shape, DType::float32, "aten::add");
-  const Tensor by_group = view(tape, corrected, {tokens, weights.groups, experts / weights.groups});
+  const Tensor by_group = view(tape, scores, {tokens, weights.groups, scores->dim(1) / weights.groups});
   const Chosen best = topk(tape, by_group, kBestOfGroup);
-  const Tensor sums = run_kernel(tape, {best.values}, groups, DType::float32, "aten::sum", Launch::reduction);
-  const Chosen chosen = topk(tape, sums, weights.groups_per_token);
-  const Tensor group_mask = run_kernel(tape, {}, groups, DType::float32, "aten::zero_");
-  tape.launch(Launch::elementwise, "aten::scatter_", bytes_cost(2 * chosen.indices->bytes()));
-  const Tensor mask = run_kernel(tape, {group_mask}, scores->shape, DType::float32, "aten::copy_");
-  const Tensor kept = run_kernel(tape, {mask}, scores->shape, DType::bool8, "aten::copy_");
+  return view(tape, sum_last(tape, best.values), {tokens, weights.groups});
+}
+
+/// 1 for the experts of the groups, 0 for others: repeated from the groups, but where one group is all of them.
+Tensor mask_of_groups(Tape& tape, const Tensor& groups, const Tensor& chosen, std::uint64_t experts) {
+  Tensor mask = run_kernel(tape, {}, groups->shape, DType::float32, "aten::zero_");
+  tape.launch(Launch::elementwise, "aten::scatter_", bytes_cost(2 * chosen->bytes()));
+  const std::uint64_t each = experts / groups->dim(1);
+  return expand(tape, unsqueeze(tape, mask, -1), {groups->dim(0), groups->dim(1), each});
+}
+
+/// route_tokens_to_experts' names: they live until it returns and are dropped from the last one on.
+struct BestExperts {
+  Tensor mask;
+  Tensor group_mask;
+  Tensor chosen;
+  Tensor groups;
+  Tensor scores;
+  Tensor experts;
+};
+
+/// The scores with a correction bias, 0 outside of the groups with the largest sums of two; the best of what is left.
+/// Nothing flows back through these, but its nodes keep what they saved.
+BestExperts best_of_groups(Tape& tape, const HfExperts& weights, const Tensor& scores) {
+  BestExperts out;
+  out.scores = add_scalar(tape, scores, 0);  // e_score_correction_bias
+  out.groups = scores_of_groups(tape, weights, out.scores);
+  out.chosen = topk(tape, out.groups, weights.groups_per_token, false).indices;
+  out.group_mask = mask_of_groups(tape, out.groups, out.chosen, scores->dim(1));
+  out.mask = reshape(tape, out.group_mask, scores->shape);
+  Tensor kept = run_kernel(tape, {out.mask}, scores->shape, DType::bool8, "aten::copy_");
   const Tensor left_out = run_kernel(tape, {kept}, scores->shape, DType::bool8, "aten::bitwise_not");
-  const Tensor masked = run_kernel(tape, {corrected}, scores->shape, DType::float32, "aten::copy_");
-  tape.launch(Launch::elementwise, "aten::masked_fill_", bytes_cost(left_out->bytes() + 2 * masked->bytes()));
-  return topk(tape, masked, weights.per_token).indices;
+  kept.reset();
+  out.scores = masked_fill(tape, out.scores, left_out);
+  out.experts = topk(tape, out.scores, weights.per_token, false).indices;
+  return out;
 }
 
 /// DeepseekV3TopkRouter.forward and route_tokens_to_experts: all in float32, hidden states and weight included.
 Routing grouped_route(Tape& tape, const HfExperts& weights, const Tensor& tokens) {
   constexpr double kDenominator = 1e-20;
   Routing out;
-  out.logits = linear(tape, to(tape, tokens, DType::float32), to(tape, weights.router, DType::float32));
+  Tensor wide = to(tape, tokens, DType::float32);
+  Tensor router = to(tape, weights.router, DType::float32);
+  out.logits = linear(tape, wide, router);
+  wide.reset();
+  router.reset();
   const Tensor scores = of_result(tape, out.logits, "aten::sigmoid");
-  out.experts = best_of_groups(tape, weights, scores);
+  const BestExperts best = best_of_groups(tape, weights, scores);
+  out.experts = best.experts;
   out.scores = gather_last(tape, scores, out.experts);
   if (weights.adds_up) out.scores = add_up(tape, out.scores, kDenominator);
   out.scores = mul_scalar(tape, out.scores, weights.scale);

@@ -2,8 +2,7 @@
 // Qwen3-MoE), or the best experts of the best groups (DeepSeek-V3).
 //
 // Source: modeling_mixtral.py (MixtralTopKRouter), modeling_qwen3_moe.py (Qwen3MoeTopKRouter), modeling_deepseek_v3.py
-// (DeepseekV3TopkRouter, DeepseekV3MoE.route_tokens_to_experts) of transformers 5. No reference run has any: requests
-// are derived. Who: hf_experts.cpp. Not for other rooms.
+// (DeepseekV3TopkRouter.forward) of transformers 5.17. Who: hf_experts.cpp. Not for other rooms.
 #pragma once
 
 #include "core/models/hf_experts.hpp"

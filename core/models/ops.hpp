@@ -23,6 +23,9 @@ inline constexpr std::int64_t kStreamOfStep = -1;
 [[nodiscard]] Tensor unsafe_view(Tape& tape, const Tensor& x, const Shape& shape);
 [[nodiscard]] Tensor transpose(Tape& tape, const Tensor& x, int a, int b);
 [[nodiscard]] Tensor narrow(Tape& tape, const Tensor& x, int dim, std::uint64_t start, std::uint64_t length);
+/// base[..., start:start + n].copy_(part) over the last dimension: `base` under another node (CopySlices).
+[[nodiscard]] Tensor copy_into(Tape& tape, const Tensor& base, std::uint64_t start, const Tensor& part);
+[[nodiscard]] Tensor every_second(Tape& tape, const Tensor& x, int dim, std::uint64_t start);  ///< x[..., start::2]
 [[nodiscard]] Tensors split(Tape& tape, const Tensor& x, int dim, std::span<const std::uint64_t> sizes);
 [[nodiscard]] Tensors chunk(Tape& tape, const Tensor& x, int dim, std::uint64_t chunks);
 [[nodiscard]] Tensor expand(Tape& tape, const Tensor& x, const Shape& shape);

@@ -44,6 +44,40 @@ Node::Apply reshape_back(Tape& tape, const Shape& shape) {
   return [&tape, shape](Node&, const Tensors& gradients) { return Tensors{reshape(tape, gradients[0], shape)}; };
 }
 
+struct Slice {
+  std::size_t dim;
+  std::uint64_t start;
+  std::uint64_t length;
+  std::uint64_t step;
+};
+
+Tensor slice_of(Tape& tape, const Tensor& x, const Slice& s, bool tracked) {
+  Shape shape = x->shape;
+  Shape strides = x->strides;
+  shape[s.dim] = s.length;
+  strides[s.dim] *= s.step;
+  return tape.alias(x, shape, strides, tracked, s.start * x->strides[s.dim]);
+}
+
+Tensor slice(Tape& tape, const Tensor& x, const Slice& s) {
+  tape.spend(HostCall::view);
+  Tensor out = slice_of(tape, x, s, true);
+  // slice_backward: zeros of the input's size, the gradient copied in.
+  const auto back = [&tape, full = x->shape, s](Node&, const Tensors& gradients) {
+    const Tensor& gradient = gradients[0];
+    Tensor zeros = tape.empty(full, gradient->dtype);
+    tape.launch_priced("aten::zero_", {.op = KernelOp::fill, .alpha = 0}, kZeroed, zeros);
+    const CostOverride into_slice{
+        "a slice of the first dimension is dense, yet written as any other",
+        {},
+        KernelMath{.dtype = gradient->dtype, .m = gradient->numel(), .access = MemoryAccess::strided}};
+    tape.launch_priced("aten::copy_", {.op = KernelOp::copy}, into_slice, slice_of(tape, zeros, s, false), gradient);
+    return Tensors{zeros};
+  };
+  Tape::attach(tape.record({x}, back), out);
+  return out;
+}
+
 }  // namespace
 
 Tensor view(Tape& tape, const Tensor& x, const Shape& shape) {
@@ -84,25 +118,34 @@ Tensor transpose(Tape& tape, const Tensor& x, int a, int b) {
 }
 
 Tensor narrow(Tape& tape, const Tensor& x, int dim, std::uint64_t start, std::uint64_t length) {
-  tape.spend(HostCall::view);
-  Shape shape = x->shape;
-  shape[axis(x, dim)] = length;
-  const std::size_t at = axis(x, dim);
-  Tensor out = tape.alias(x, shape, x->strides, true, start * x->strides[at]);
-  // slice_backward: zeros of the input's size, the gradient copied in.
-  const auto back = [&tape, full = x->shape, at, start](Node&, const Tensors& gradients) {
-    const Tensor& gradient = gradients[0];
-    Tensor zeros = tape.empty(full, gradient->dtype);
-    tape.launch_priced("aten::zero_", {.op = KernelOp::fill, .alpha = 0}, kZeroed, zeros);
-    const CostOverride into_slice{
-        "a slice of the first dimension is dense, yet written as any other",
-        {},
-        KernelMath{.dtype = gradient->dtype, .m = gradient->numel(), .access = MemoryAccess::strided}};
-    tape.launch_priced("aten::copy_", {.op = KernelOp::copy}, into_slice,
-                       tape.alias(zeros, gradient->shape, zeros->strides, false, start * zeros->strides[at]), gradient);
-    return Tensors{zeros};
+  return slice(tape, x, {axis(x, dim), start, length, 1});
+}
+
+Tensor every_second(Tape& tape, const Tensor& x, int dim, std::uint64_t start) {
+  const std::uint64_t length = (x->dim(dim) - start + 1) / 2;
+  return slice(tape, x, {axis(x, dim), start, length, 2});
+}
+
+Tensor copy_into(Tape& tape, const Tensor& base, std::uint64_t start, const Tensor& part) {
+  const Slice at{axis(base, -1), start, part->dim(-1), 1};
+  // CopySlices::apply: the gradient copied, that of the slice cloned and given to CopyBackwards, whose zeros take its
+  // place.
+  const auto back = [&tape, at](Node& node, const Tensors& gradients) {
+    const Tensor result = tape.empty_like(gradients[0]);
+    tape.copy(result, gradients[0], "aten::copy_");
+    const Tensor slice = slice_of(tape, result, at, false);
+    Tensor of_part = clone(tape, slice);
+    if (node.wants(0)) {
+      const Tensor zeros = tape.empty(slice->shape, slice->dtype);
+      tape.launch_priced("aten::zero_", {.op = KernelOp::fill, .alpha = 0}, kZeroed, zeros);
+      tape.launch("aten::copy_", KernelOp::copy, slice, zeros);
+    }
+    return Tensors{node.wants(0) ? result : nullptr, of_part};
   };
-  Tape::attach(tape.record({x}, back), out);
+  const NodePtr node = tape.record({base, part}, back);
+  tape.launch("aten::copy_", KernelOp::copy, slice_of(tape, base, at, false), part);
+  Tensor out = tape.alias(base, base->shape, base->strides, false);
+  Tape::attach(node, out);
   return out;
 }
 
