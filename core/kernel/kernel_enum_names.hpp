@@ -33,4 +33,10 @@ struct EnumNames<MemoryAccess> {
 };
 static_assert(names_end_with(MemoryAccess::mixed));
 
+template <>
+struct EnumNames<RaggedExtent> {
+  static constexpr std::array<std::string_view, 3> kNames{"none", "m", "k"};
+};
+static_assert(names_end_with(RaggedExtent::k));
+
 }  // namespace foreshard

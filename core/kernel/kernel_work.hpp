@@ -38,6 +38,14 @@ enum class MemoryAccess : std::uint8_t {
   mixed = 8,         ///< elementwise over operands of different dtypes, cast element by element (float32 × bfloat16)
 };
 
+/// Products of torch._grouped_mm: one extent differs among the `batch` products, and KernelMath has its mean. Values
+/// are stored; never renumber.
+enum class RaggedExtent : std::uint8_t {
+  none = 0,
+  m = 1,  ///< rows of tokens times an expert's matrix, and their gradient
+  k = 2,  ///< an expert's matrix' gradient, which adds its rows up
+};
+
 /// What a kernel computes, for a device that has to price it (or to run one of the same shape).
 struct KernelMath {
   enum class Kind : std::uint8_t {
@@ -60,6 +68,7 @@ struct KernelMath {
   /// slower cutlass_75_ and cutlass_80_ kernels. Other extents may be odd: 4096 × 14336 by 2369 or 4095 tokens runs as
   /// by 2368 or 4096 (one H200, PyTorch 2.11.0+cu130, cuBLAS of CUDA 13, 2026-11-23). kernel_cost.hpp has the rule.
   bool unaligned = false;
+  RaggedExtent ragged = RaggedExtent::none;  ///< gemm
   bool operator==(const KernelMath&) const = default;
 };
 

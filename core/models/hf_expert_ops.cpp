@@ -14,7 +14,6 @@ namespace {
 // CUTLASS' tensor maps, one set a multiprocessor.
 constexpr Bytes kArgumentsPerGroup = 60;
 constexpr Bytes kTensorMapsPerSm = 512;
-
 constexpr Bytes kScanWorkspace = 1023;  ///< DeviceScan of what one tile holds
 
 /// The same memory under a new node: what an in-place op leaves.
@@ -71,8 +70,9 @@ Tensor add_rows(Tape& tape, const Shape& shape, const Tensor& gradient, std::uin
     tape.launch(Launch::elementwise, "aten::arange", bytes_cost(ids));
     run_radix_sort(tape, {.keys = rows, .bits = static_cast<std::uint32_t>(std::bit_width(shape[0]))});
   }
+  // A warp goes along a row element by element: no row is written by two (unlike embedding's backward).
   tape.launch(Launch::elementwise, "indexing_backward_kernel",
-              bytes_cost(2 * gradient->bytes(), MemoryAccess::scatter, gradient->numel(), gradient->dtype));
+              bytes_cost(gradient->bytes() + out->bytes(), MemoryAccess::strided, gradient->numel(), gradient->dtype));
   return out;
 }
 
@@ -92,14 +92,17 @@ Node::Apply fill_back(Tape& tape) {
   };
 }
 
-/// One product for all groups of rows, priced as if each group had as many.
+/// One product for all groups of rows; CUTLASS' kernel, not cuBLAS'. Of a weight's gradient the rows are what is added
+/// up.
 Tensor run_grouped(Tape& tape, const Shape& shape, DType dtype, std::uint64_t groups, const KernelMath& one,
                    GemmUse use) {
   Tensor out = tape.empty(shape, dtype);
   const Tensor arguments = tape.workspace(kArgumentsPerGroup * groups);
   tape.launch(Launch::elementwise, "prepare_grouped_gemm_data", bytes_cost(arguments->bytes()));
   const Tensor maps = tape.workspace(kTensorMapsPerSm * tape.options().sm_count);
-  tape.launch_gemm("aten::_grouped_mm", one.m, one.n, one.k, dtype, static_cast<std::uint32_t>(groups), use);
+  KernelWork cost = gemm_cost(one.m, one.n, one.k, dtype, static_cast<std::uint32_t>(groups), use);
+  cost.math.ragged = use == GemmUse::wgrad ? RaggedExtent::k : RaggedExtent::m;
+  tape.launch(Launch::gemm, "aten::_grouped_mm", cost);
   return out;
 }
 

@@ -15,6 +15,27 @@ const ProductEngine& engine_of(const GemmSpec& spec, const KernelMath& math) {
   return math.unaligned ? spec.tensor_unaligned : spec.tensor;
 }
 
+/// Grouped products (GroupMM.cu on sm90, PyTorch 2.11): tiles of 128 × 256, of which two below one another make a
+/// cluster. PersistentTileSchedulerSm90Group rounds a product's tiles up to clusters and deals them out in advance to
+/// as many blocks as there are SMs.
+constexpr TileSpec::Shape kGroupedTile{128, 256};
+constexpr double kGroupedCluster = 2;
+
+/// What is computed of an extent that differs among products and has this mean: the last block is half full on average.
+double in_blocks(std::uint64_t mean, double block) {
+  return std::max(block, static_cast<double>(mean) + block / 2);
+}
+
+double rows_computed(const KernelMath& math) {
+  if (math.ragged == RaggedExtent::m) return in_blocks(math.m, kGroupedCluster * kGroupedTile.rows);
+  return static_cast<double>(math.m);
+}
+
+double depth_computed(const KernelMath& math) {
+  if (math.ragged == RaggedExtent::k) return in_blocks(math.k, kStep);
+  return static_cast<double>(math.k);
+}
+
 struct Best {
   double time = 0;
   double tiles = 0;
@@ -27,9 +48,9 @@ class TileSearch {
       : engine_(engine_of(machine.compute.gemms, math)),
         tiles_(machine.compute.tiles),
         batch_(math.batch),
-        m_(static_cast<double>(math.m)),
+        m_(rows_computed(math)),
         n_(static_cast<double>(math.n)),
-        k_(static_cast<double>(math.k)),
+        k_(depth_computed(math)),
         sms_(machine.sm_count),
         clock_(machine.peaks.clock_hz) {
     const bool vector = itemsize(math.dtype) >= 4;
@@ -71,10 +92,15 @@ class TileSearch {
 Seconds gemm(const MachineProfile& machine, const KernelMath& math) {
   const GemmSpec& spec = machine.compute.gemms;
   if (math.m == 0 || math.n == 0 || math.k == 0 || math.batch == 0) return {spec.launch_us * 1e-6};
+  const bool grouped = math.ragged != RaggedExtent::none;
   TileSearch search(machine, math);
-  for (const TileSpec::Shape& tile : machine.compute.tiles.shapes) {
-    search.consider(tile);
-    if (tile.rows != tile.columns) search.consider({tile.columns, tile.rows});
+  if (grouped) {
+    search.consider(kGroupedTile);
+  } else {
+    for (const TileSpec::Shape& tile : machine.compute.tiles.shapes) {
+      search.consider(tile);
+      if (tile.rows != tile.columns) search.consider({tile.columns, tile.rows});
+    }
   }
   const bool vector = itemsize(math.dtype) >= 4;
   const bool few_rows = vector && std::min(math.m, math.n) <= 64;
@@ -86,7 +112,9 @@ Seconds gemm(const MachineProfile& machine, const KernelMath& math) {
   const double larger = std::max(compute, memory);
   const double smaller = std::min(compute, memory);
   const double both = larger * std::pow(1 + std::pow(smaller / larger, spec.blend), 1 / spec.blend);
-  return {spec.launch_us * 1e-6 + both, search.best().tiles, search.best().waves, memory};
+  const double time = spec.launch_us * 1e-6 + both;
+  if (grouped) return {time, static_cast<double>(machine.sm_count), 1};  // one wave of blocks, whatever it moves
+  return {time, search.best().tiles, search.best().waves, memory};
 }
 
 }  // namespace foreshard::sim::compute

@@ -103,6 +103,24 @@ TEST_CASE("a GEMM falls into one of three classes by its shape") {
   CHECK(class_of(attention(false, true, 64, 2048, 128)) == KernelClass::attention);
 }
 
+TEST_CASE("grouped products are computed in whole clusters of rows, in one wave of blocks") {
+  KernelWork rows = gemm(256, 1536, 2048, DType::bfloat16, 128);
+  const double equal = us(rows);
+  rows.math.ragged = RaggedExtent::m;  // some of 128 groups have 257 rows
+  CHECK(us(rows) > 1.3 * equal);
+  CHECK(us(rows) < 1.7 * equal);
+  CHECK(price_kernel(h200(), rows).kernel_class == KernelClass::gemm_single_wave);
+  CHECK(flops(rows.math) == flops(gemm(256, 1536, 2048, DType::bfloat16, 128).math));
+  rows.math.m = 1;  // a token a group still takes a cluster
+  KernelWork whole = gemm(256, 1536, 2048, DType::bfloat16, 128);
+  CHECK(us(rows) > 0.8 * us(whole));
+  KernelWork depth = gemm(1536, 2048, 256, DType::bfloat16, 128);
+  const double dense = us(depth);
+  depth.math.ragged = RaggedExtent::k;
+  CHECK(us(depth) > dense);
+  CHECK(us(depth) < 1.4 * dense);
+}
+
 TEST_CASE("a large float8 GEMM goes at the float8 rate, or where the profile has none at bfloat16's") {
   const double narrow = us(gemm(8192, 8192, 8192));
   for (const DType dtype : {DType::float8_e4m3fn, DType::float8_e5m2})

@@ -14,8 +14,8 @@ auto fields(const AllocationSize& r) {
   return std::tuple(a, b, c);
 }
 auto fields(const KernelMath& r) {
-  const auto& [a, b, c, d, e, f, g, h, i] = r;
-  return std::tuple(a, b, c, d, e, f, g, h, i);
+  const auto& [a, b, c, d, e, f, g, h, i, j] = r;
+  return std::tuple(a, b, c, d, e, f, g, h, i, j);
 }
 auto fields(const KernelWork& r) {
   const auto& [a, b, c, d, e, math] = r;
@@ -129,7 +129,8 @@ Op random_op(Random& random) {
                     random.below(1u << 20),
                     random.below(1u << 20),
                     random.word<MemoryAccess>(),
-                    random.chance()};
+                    random.chance(),
+                    random.word<RaggedExtent>()};
   op.copy = {random.word<CopyKind>(), random.bytes(), random.time(), random.id<LabelId>(kLabels)};
   op.collective = {static_cast<std::uint32_t>(random.below(kGroups)), random.word<CollectiveKind>(), random.bytes()};
   op.collectives_behind = static_cast<std::uint32_t>(random.below(3));
