@@ -187,11 +187,10 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Hos
     workload.estimates.push_back(
         "grouped-query attention in float32 takes PyTorch's math fallback, which follows its source and was not "
         "compared with a recording: its memory is an estimate");
-  if (model.family == ModelFamily::hf_deepseek_v3)
+  if (model.family == ModelFamily::hf_deepseek_v3 && !model.latent.interleaves)
     workload.estimates.emplace_back(
-        "DeepSeek-V3 follows transformers' source and was not compared with a recording: its memory is an estimate; "
-        "attention is priced as measured with heads as wide in v as in q, kernels of the grouped top-k by their bytes, "
-        "and the router's correction bias is not updated (transformers does not, either)");
+        "rope_interleave false follows transformers' source and was not compared with a recording: its memory is an "
+        "estimate");
   if (model.family == ModelFamily::mpt)
     workload.estimates.push_back("MPT follows llm-foundry's source and was not compared with a recording");
   if (settings.checkpoint == Checkpoint::selective_layer)
@@ -206,7 +205,9 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Hos
         "estimate");
   if (model.experts > 0 && settings.router_imbalance == 1)
     workload.estimates.emplace_back(
-        "experts are timed as if routing were balanced; no recording of a mixture of experts was at hand");
+        "experts are timed as if routing were nearly balanced, as that of a router that was not trained: skewed "
+        "routing "
+        "takes longer");
   if (settings.offload) workload.estimates.push_back(cpu_optimizer_estimate(host.cpu_optimizer));
 }
 

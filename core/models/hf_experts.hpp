@@ -4,8 +4,8 @@
 //
 // Source: modeling_mixtral.py (MixtralExperts), modeling_deepseek_v3.py (DeepseekV3NaiveMoe), integrations/moe.py
 // (grouped_mm_experts_forward) of transformers 5.17; ATen of PyTorch 2.11. What the experts ask for does not depend on
-// the routing; their time is that of balanced routing. Who: hf_decoder_family.cpp; expert_parallel.cpp puts an exchange
-// between router and products.
+// the routing; their time is that of nearly balanced routing. Who: hf_decoder_family.cpp; expert_parallel.cpp puts an
+// exchange between router and products.
 #pragma once
 
 #include <cstdint>

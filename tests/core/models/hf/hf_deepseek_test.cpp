@@ -88,9 +88,16 @@ TEST_CASE("deepseek_v3: experts are split over ranks, shared ones are not") {
 }
 
 TEST_CASE("deepseek_v3: the plan says what of it is an estimate, and heads that no kernel takes are refused") {
-  const Workload w = generated(small(), small_settings());
-  CHECK(std::any_of(w.estimates.begin(), w.estimates.end(),
-                    [](const std::string& one) { return one.starts_with("DeepSeek-V3 follows"); }));
+  const auto says = [](const ModelConfig& c, std::string_view what) {
+    const Workload w = generated(c, small_settings());
+    return std::any_of(w.estimates.begin(), w.estimates.end(),
+                       [&](const std::string& one) { return one.starts_with(what); });
+  };
+  ModelConfig apart = small();
+  apart.latent.interleaves = false;
+  CHECK(says(apart, "rope_interleave false"));
+  CHECK_FALSE(says(small(), "rope_interleave"));
+  CHECK(says(small(), "experts are timed as if routing were nearly balanced"));
   ModelConfig wide = small();
   wide.latent.nope = 256;
   wide.head_dim = wide.latent.query();
