@@ -166,7 +166,7 @@ Result<MemoryWalk> begin_walk(const Run& run) {
 Result<std::size_t> asked_event(Nanoseconds at, const Run& run, Range range, const Explanation& out) {
   const auto step = std::find_if(out.steps.begin(), out.steps.end(),
                                  [&](const PeriodParts& period) { return out.step && period.step == *out.step; });
-  // What comes behind the last step's end is its own, as in range_asked().
+  // What comes behind the last step's end is its own, as in asked_of().
   const Nanoseconds last = run.allocator[range.end - 1].time;
   const Nanoseconds end = step == out.steps.end() || step->end < last ? last : step->end;
   if (at.count > 0 && at > end - out.start)

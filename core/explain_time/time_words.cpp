@@ -112,8 +112,9 @@ std::string wait_words(const CauseTotals& totals) {
     if (is_communication(cause) || cause == IdleCause::copies) causes.push_back(cause);
   const auto time = [&](IdleCause cause) { return totals[static_cast<std::size_t>(cause)].time; };
   std::stable_sort(causes.begin(), causes.end(), [&](IdleCause a, IdleCause b) { return time(a) > time(b); });
-  return fmt::format(" ({} {}, {} {}{})", title(causes[0]), in_ms(time(causes[0])), title(causes[1]),
-                     in_ms(time(causes[1])), time(causes[2]).count > 0 ? ", …" : "");
+  std::string out = fmt::format(" ({} {}", title(causes[0]), in_ms(time(causes[0])));
+  if (time(causes[1]).count > 0) out += fmt::format(", {} {}", title(causes[1]), in_ms(time(causes[1])));
+  return out + (time(causes[2]).count > 0 ? ", …)" : ")");
 }
 
 /// The phase in which the host is late for longest.

@@ -48,6 +48,7 @@ class TileSearch {
       : engine_(engine_of(machine.compute.gemms, math)),
         tiles_(machine.compute.tiles),
         batch_(math.batch),
+        ragged_(math.ragged),
         m_(rows_computed(math)),
         n_(static_cast<double>(math.n)),
         k_(depth_computed(math)),
@@ -58,12 +59,16 @@ class TileSearch {
   }
 
   void consider(const TileSpec::Shape& tile) {
-    const double tiles = std::ceil(m_ / tile.rows) * std::ceil(n_ / tile.columns) * batch_;
+    // Of grouped products the rows are a mean, with the last block's: their tiles are one, too.
+    const double down = ragged_ == RaggedExtent::m ? m_ / tile.rows : std::ceil(m_ / tile.rows);
+    const double tiles = down * std::ceil(n_ / tile.columns) * batch_;
     const double inverse = engine_.half_intensity * (tile.rows + tile.columns) / (tile.rows * tile.columns);
     const double rate = per_sm_ * engine_.efficiency / (1 + std::pow(inverse, engine_.power));
     const double step = std::max(2 * tile.rows * tile.columns * kStep / rate, engine_.step_clocks / clock_);
     for (const double split : tiles_.splits) {
-      if (split > 1 && (tiles * split > 2 * sms_ || k_ < tiles_.least_split_depth * split)) break;
+      if (split > 1 &&
+          (ragged_ != RaggedExtent::none || tiles * split > 2 * sms_ || k_ < tiles_.least_split_depth * split))
+        break;
       const double steps = std::ceil(std::ceil(k_ / split) / kStepGrain) * kStepGrain / kStep;
       const double waves = std::ceil(tiles * split / sms_);
       const double time =
@@ -78,6 +83,7 @@ class TileSearch {
   const ProductEngine& engine_;
   const TileSpec& tiles_;
   double batch_;
+  RaggedExtent ragged_;
   double m_;
   double n_;
   double k_;

@@ -105,6 +105,7 @@ HeldFactors held_factors(const ComputeSpec& spec, std::string_view label, const 
                                           [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
     return {nearest->held, nearest->streamed};
   }
+  if (work.math.ragged != RaggedExtent::none) return {};  // shapes are cuBLAS's, grouped products CUTLASS's
   MeanFactor held;
   MeanFactor streamed;
   for_each_shape(spec, work.math, [&](const ShapeFactors::Point& point, double weight) {

@@ -55,7 +55,9 @@ compute::Seconds seconds_of(const MachineProfile& machine, const KernelWork& wor
   if (!machine.compute.known) return {by_flop(machine, math)};
   const bool gemm = math.kind == KernelMath::Kind::gemm;
   compute::Seconds out = gemm ? compute::gemm(machine, math) : compute::attention(machine, math);
-  if (!machine.compute.shapes.empty()) out.time *= compute::shape_factor(machine.compute, math);
+  // What was measured of a machine's GEMMs is cuBLAS's, grouped products are CUTLASS's.
+  if (!machine.compute.shapes.empty() && math.ragged == RaggedExtent::none)
+    out.time *= compute::shape_factor(machine.compute, math);
   return out;
 }
 

@@ -123,10 +123,13 @@ void Engine::count_gap_issues(std::int64_t before) {
   if (op.lengthens_gaps) --gap_unfinished_;
   if (op.persistent) --persistents_;
   if (op.main) --mains_;
-  if (op.in_turn) --in_turn_;
+  if (op.in_turn) {
+    --in_turn_;
+    compute_next_ = lanes_[kCompute].waits_for_sms;
+  }
   if (op.side) {
     --sides_;
-    if (lanes_[kCompute].waits_for_sms) sides_until_ = at + machine_.latencies.event_wait.count;
+    if (lanes_[kCompute].waits_for_sms && !op.in_turn) sides_until_ = at + machine_.latencies.event_wait.count;
   }
   ++ended_;
   ++stream.head;
@@ -195,7 +198,7 @@ bool Engine::start_ready(std::int64_t at) {
   };
   if (persistents_ == 0 && some_need_sms)
     for (const std::uint32_t s : ready)
-      if (first(s).needs_sms && !(first(s).in_turn && (mains_ > 0 || in_turn_ > 0))) begin(s);
+      if (first(s).needs_sms && !(first(s).in_turn && (mains_ > 0 || in_turn_ > 0 || compute_next_))) begin(s);
   for (const std::uint32_t s : ready) {
     Lane& lane = lanes_[s];
     if (lane.running) continue;
@@ -223,6 +226,7 @@ bool Engine::start_ready(std::int64_t at) {
   stream.work = op.work;
   if (op.persistent) ++persistents_;
   if (op.main) ++mains_;
+  if (index == kCompute) compute_next_ = false;
   if (op.side) ++sides_;
   if (op.in_turn) ++in_turn_;
   if (!op.communicator.valid()) {

@@ -270,6 +270,7 @@ class Engine {
   std::size_t mains_ = 0;                 // running kernels of the compute stream
   std::size_t sides_ = 0;                 // … of other streams
   std::size_t in_turn_ = 0;               // … of those that take turns with the compute stream's
+  bool compute_next_ = false;             // one of those has ended, for which the compute stream waited
   std::int64_t sides_until_ = 0;          // until then a persistent kernel lets go before it what waits for one of them
   std::size_t moving_ = 0;                // running collectives that move bytes
   std::size_t waiting_ = 0;               // … that wait for other ranks

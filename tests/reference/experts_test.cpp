@@ -118,6 +118,14 @@ std::vector<std::string> requests(const Run& run, std::int32_t step, Bytes logit
   return out.row();
 }
 
+/// Rows of kernels: those that are neither "setup" nor a step's.
+std::map<std::string, std::uint64_t> recorded_kernels(const Rows& rows) {
+  std::map<std::string, std::uint64_t> out;
+  for (const auto& [row, cells] : rows)
+    if (row != "setup" && row.rfind("step ", 0) != 0) out[row] = number(cells[0]);
+  return out;
+}
+
 /// How often the last step runs what a row names.
 std::map<std::string, std::uint64_t> kernels(const Run& run) {
   const std::map<std::string, std::vector<std::string_view>> labels{
@@ -161,11 +169,7 @@ TEST_CASE("models with experts are planned from their configuration as they were
       CHECK(step.peaks.active == number(row[4]) + number(row[7]));
       CHECK(step.peaks.reserved == number(row[5]));
     }
-    for (const auto& [row, count] : kernels(run)) {
-      CAPTURE(row);
-      REQUIRE(rows.contains(row));
-      CHECK(count == number(rows[row][0]));
-    }
+    CHECK(kernels(run) == recorded_kernels(rows));
   }
 }
 

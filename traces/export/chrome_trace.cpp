@@ -172,11 +172,15 @@ class ChromeWriter {
     // Steps and phases as a profiler's user sees them; those of another clock as spans that no reader takes for work.
     const std::string name = slice_name(run_, slice);
     const bool own = row.kind == TrackRow::Kind::thread;
-    const std::string shown = slice.of == Slice::Of::step    ? "ProfilerStep#" + name.substr(name.find(' ') + 1)
+    // "step 2", "step 2, never ends": readers take what stands behind # for a number.
+    const std::size_t comma = slice.of == Slice::Of::step ? std::min(name.find(','), name.size()) : name.size();
+    const std::string shown = slice.of == Slice::Of::step
+                                  ? "ProfilerStep#" + name.substr(name.find(' ') + 1, comma - name.find(' ') - 1)
                               : slice.of == Slice::Of::phase ? "## " + name + " ##"
                                                              : name;
     ChromeObject out;
     out.text("ph", "X").text("cat", own ? "user_annotation" : "Trace").text("name", shown);
+    if (comma < name.size()) out.object("args", ChromeObject().text("step", name));
     if (own)
       out.number("pid", kHost).number("tid", tid(row));
     else

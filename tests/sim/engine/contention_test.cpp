@@ -337,6 +337,40 @@ TEST_CASE("any kernels of the compute stream and of another of its priority take
   CHECK(bench.end(next_step) == 64'000);
 }
 
+TEST_CASE("a GEMM has its turn between kernels of a stream of its priority") {
+  MachineProfile machine = round_machine();
+  machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)].persistent = true;
+  Bench bench(machine);
+  const StreamId optimizer = bench.device.create_stream({"optimizer", 0});
+  bench.gemm(50'000);
+  bench.device.host_work({1000});
+  const OpId step = bench.elementwise(20'000, optimizer);
+  const OpId next_step = bench.elementwise(20'000, optimizer);
+  const OpId second = bench.gemm(50'000);
+  bench.device.synchronize();
+  CHECK(bench.start(step) == 54'000);
+  CHECK(bench.start(second) == bench.end(step));  // next_step is ready 1000 later
+  CHECK(bench.start(next_step) == bench.end(second));
+}
+
+TEST_CASE("two streams of the compute stream's priority leave it its turn") {
+  Bench bench;
+  const StreamId optimizer = bench.device.create_stream({"optimizer", 0});
+  const StreamId reduce = bench.device.create_stream({"all-reduce", 0});
+  bench.elementwise(10'000);
+  bench.device.host_work({1000});
+  std::vector<OpId> steps;
+  std::vector<OpId> casts;
+  for (int i = 0; i < 2; ++i) {
+    steps.push_back(bench.elementwise(20'000, optimizer));
+    casts.push_back(bench.elementwise(20'000, reduce));
+  }
+  const OpId second = bench.elementwise(10'000);
+  bench.device.synchronize();
+  CHECK(bench.start(second) == bench.end(steps[0]));
+  CHECK(bench.start(casts[0]) >= bench.end(second));
+}
+
 TEST_CASE("a kernel of the compute stream's priority stands while one of higher priority runs") {
   Bench bench;
   const OpId step = bench.elementwise(20'000, bench.device.create_stream({"optimizer", 0}));
