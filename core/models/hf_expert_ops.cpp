@@ -68,7 +68,8 @@ Tensor add_rows(Tape& tape, const Shape& shape, const Tensor& gradient, std::uin
   {
     const Tensor range = tape.workspace(ids);
     tape.launch(Launch::elementwise, "aten::arange", bytes_cost(ids));
-    run_radix_sort(tape, {.keys = rows, .bits = static_cast<std::uint32_t>(std::bit_width(std::max<std::uint64_t>(shape[0], 2) - 1))});
+    const std::uint64_t largest = std::max<std::uint64_t>(shape[0], 2) - 1;
+    run_radix_sort(tape, {.keys = rows, .bits = static_cast<std::uint32_t>(std::bit_width(largest))});
   }
   // A warp goes along a row element by element: no row is written by two (unlike embedding's backward).
   tape.launch(Launch::elementwise, "indexing_backward_kernel",

@@ -79,7 +79,7 @@ struct PredictRequest {
   /// Prediction::run has device ops, streams and steps alone: for whom the numbers are enough.
   bool ops_alone = false;
   std::optional<TrialsRequest> trials = {};  ///< fill Prediction::trials
-  unsigned threads = 1;                      ///< for ranks that differ, and the host's bound beside the step; changes no result
+  unsigned threads = 1;                      ///< for ranks that differ, and the host's bound; changes no result
   /// Of ranks that differ: how many the Run keeps the ops of (SimulationRequest::kept_ranks).
   std::optional<std::uint32_t> kept_ranks = {};
   std::optional<BesideRequest> beside = {};      ///< fill Prediction::beside
