@@ -31,9 +31,9 @@ ModelSize size_of(const Run& run) {
 std::string model_difference(const Run& a, const Run& b) {
   const ModelSize of_a = size_of(a);
   const ModelSize of_b = size_of(b);
-  // Parameters of a rank: how many ranks part them among one another is a setting.
-  const bool local = a.settings.tensor_parallel != b.settings.tensor_parallel ||
-                     a.settings.expert_parallel != b.settings.expert_parallel;
+  // Over several ranks experts are units of their own, and a rank has a part of them.
+  if (a.settings.expert_parallel != b.settings.expert_parallel) return {};
+  const bool local = a.settings.tensor_parallel != b.settings.tensor_parallel;
   const bool known = !local && of_a.elements > 0 && of_b.elements > 0;
   if (known && of_a.elements != of_b.elements)
     return fmt::format("A has {} elements of parameters, B {}", of_a.elements, of_b.elements);

@@ -32,6 +32,9 @@ TEST_CASE("runs of one model differ in their settings alone") {
   CHECK(model_difference(a, tensor_parallel) == "A has 48 elements of parameters, B 24");
   tensor_parallel.settings.tensor_parallel = 2;
   CHECK(model_difference(a, tensor_parallel) == std::string());
+  Run expert_parallel = with_units({"", "layers.0", "layers.0.mlp.experts", "layers.1"}, {4, 2});
+  expert_parallel.settings.expert_parallel = 8;
+  CHECK(model_difference(a, expert_parallel) == std::string());
 }
 
 TEST_CASE("different models say in what") {
