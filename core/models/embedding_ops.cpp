@@ -13,7 +13,7 @@ void launch_helper(Tape& tape, std::string_view label, Bytes bytes) {
 // ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu (PyTorch 2.11) and CUB's temporary storage.
 constexpr std::uint64_t kSortAbove = 3072;    ///< indices; fewer are added feature by feature
 constexpr std::uint64_t kRowsPerThread = 10;  ///< NROWS_PER_THREAD
-constexpr std::uint64_t kSortTile = 5632;
+constexpr std::uint64_t kSortTile = 5632;  ///< DeviceRadixSort onesweep of 8-byte keys and values on sm90; of rows 4096
 
 constexpr Bytes kScanWorkspace = 1279;  ///< DeviceScan and UniqueByKey: four parts of 256 and the base's slack
 

@@ -7,6 +7,7 @@
 
 #include "core/models/fsdp_section_costs.hpp"
 #include "core/settings/settings_names.hpp"
+#include "core/workload/workload_names.hpp"
 #include "sim/compute/prices.hpp"
 
 namespace foreshard::sim {
@@ -27,6 +28,9 @@ Result<PricedOptimizer> price_optimizer(Workload& workload, const Settings& want
   if (!machine.host_calls_known)
     return unknown(fmt::format("the machine profile {} does not say what launching {} costs the host (/host/calls)",
                                machine.name, name(wanted.optimizer)));
+  if (machine.host_calls.program != workload.lowering)
+    return unknown(fmt::format("the host times of the machine profile {} are of {}'s program, not of the recording's",
+                               machine.name, name(machine.host_calls.program)));
   const Settings have = workload.settings;
   workload.settings = wanted;
   auto cost = model::optimizer_cost(workload, machine.host_calls);

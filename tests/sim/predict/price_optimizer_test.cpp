@@ -69,3 +69,11 @@ TEST_CASE("where the times of another optimizer are not known there is no step",
   REQUIRE(p.time_unknown.size() == 1);
   CHECK(p.time_unknown.front().starts_with("the recording's optimizer is adam, and the machine profile h200"));
 }
+
+TEST_CASE("host times of another program price no optimizer", "[price_optimizer]") {
+  MachineProfile machine = builtin_profile("h200").value();
+  machine.host_calls.program = Lowering::foreshard;
+  const Prediction p = planned(llama(Optimizer::adam), machine, Optimizer::sgd);
+  REQUIRE(p.time_unknown.size() == 1);
+  CHECK(p.time_unknown.front().find("are of foreshard's program, not of the recording's") != std::string::npos);
+}
