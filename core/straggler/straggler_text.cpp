@@ -49,18 +49,25 @@ std::string reason(const LateRank& late, const PhaseDelay& worst) {
                      format_time(worst.compute), format_time(worst.compute_of_others));
 }
 
+/// ", mostly in backward": the phase that more than half of the others' waiting for it is in; empty: none is.
+std::string mostly_in(const LateRank& late, const RankTime& time) {
+  for (const PhaseDelay& phase : late.phases)
+    if (phase.delay + phase.delay > time.delay) return ", mostly " + phase_name(phase.phase);
+  return {};
+}
+
 std::string late_words(const LateRank& late, const RankTime& time) {
   if (late.by_path)
     return fmt::format(
-        "rank {0} is late, mostly {1}: the critical path over the ranks goes through it for {2} of a step (its own: "
+        "rank {0} is late{1}: the critical path over the ranks goes through it for {2} of a step (its own: "
         "compute {3}, exposed communication {4}, idle {5}); the others' GPUs wait for it for {6} on average, and else "
         "compute beside collectives that it has not begun",
-        late.rank, phase_name(late.phase), format_time(late.path), format_time(time.compute),
+        late.rank, mostly_in(late, time), format_time(late.path), format_time(time.compute),
         format_time(time.communication), format_time(time.idle), format_time(time.delay));
   return fmt::format(
-      "rank {0} is late, mostly {1}: the other ranks' GPUs wait for it for {2} a step on average, {3:.1f} % of rank "
+      "rank {0} is late{1}: the other ranks' GPUs wait for it for {2} a step on average, {3:.1f} % of rank "
       "{0}'s {4}",
-      late.rank, phase_name(late.phase), format_time(time.delay), part(time.delay, time.step), format_time(time.step));
+      late.rank, mostly_in(late, time), format_time(time.delay), part(time.delay, time.step), format_time(time.step));
 }
 
 /// Kernels of several names have one title: that others have none of it is not said.

@@ -95,6 +95,25 @@ TEST_CASE("the others wait for the rank whose forward takes longer") {
   CHECK(sentences.at(1) == "in forward its GPU computes for 400 us a step, the others' for 200 us");
 }
 
+TEST_CASE("a rank is late mostly where it is waited for, not where it is slow") {
+  Ranks ranks(3);
+  for (const std::uint32_t rank : {0U, 1U, 2U}) {
+    const std::int64_t forward = rank == 1 ? 300 : 100;
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, forward);
+    ranks.kernel("gemm", "backward", forward, forward + 50);
+    ranks.gather("backward", forward + 50, 400, 0);
+    ranks.kernel("gemm", "backward", 410, 660);
+  }
+  auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  REQUIRE(found->late);
+  CHECK(straggler_sentences(*found).at(0).starts_with("rank 1 is late, mostly in backward: "));
+  CHECK(straggler_sentences(*found).at(1).starts_with("in forward its GPU computes for "));
+  for (PhaseDelay& phase : found->late->phases) phase.delay = Nanoseconds::from_us(100);  // of 200
+  CHECK(straggler_sentences(*found).at(0).starts_with("rank 1 is late: "));
+}
+
 TEST_CASE("a rank that others wait for behind its own collectives is not blamed for its kernels") {
   Ranks ranks(3);
   for (const std::uint32_t rank : {0U, 1U, 2U}) {
