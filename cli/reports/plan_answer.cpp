@@ -22,12 +22,11 @@
 #include "sim/machine/address_space.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/network/background_load.hpp"
+#include "sim/predict/bound_by.hpp"
 #include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
 namespace {
-
-constexpr double kShownMs = 0.005;  ///< ms: less is 0.00
 
 /// Exposed communication of more than this share of the step says what most of it is.
 constexpr double kWorthNaming = 0.02;
@@ -148,35 +147,11 @@ std::string end_of(double ms) {
   return fmt::format("{:.{}f}", ms, ms >= 1000 ? 0 : ms >= 100 ? 1 : 2);
 }
 
-/// Whether what makes the rank's group unlike others is its own, and not its links.
-bool is_slow_itself(const sim::Prediction& p, std::uint32_t rank) {
-  const auto holds = [&](const RankRun& run) {
-    return rank >= run.first && (rank - run.first) % run.stride == 0 && (rank - run.first) / run.stride < run.count;
-  };
-  return std::any_of(p.ranks.begin(), p.ranks.end(), [&](const sim::RankGroup& group) {
-    const bool slow = group.traits.kernels > 1 || group.traits.host > 1 || group.own_workload;
-    return slow && std::any_of(group.members.begin(), group.members.end(), holds);
-  });
-}
-
-/// The ranks that the one whose times these are waits for, where they are late by their own GPU or host; empty: none
-/// is.
-std::vector<RankRun> awaited_ranks(const sim::Prediction& p) {
-  if (!p.stragglers || (p.stragglers->late && p.stragglers->late->collectives)) return {};
-  const std::uint32_t own = p.stragglers->ranks.front().rank;
-  if (p.stragglers->late)
-    return p.stragglers->late->rank == own ? std::vector<RankRun>{} : std::vector{RankRun{p.stragglers->late->rank, 1}};
-  const std::vector<RankRun>& equal = p.stragglers->equally_late;
-  const bool slow = std::all_of(equal.begin(), equal.end(),
-                                [&](const RankRun& run) { return run.first != own && is_slow_itself(p, run.first); });
-  return slow ? equal : std::vector<RankRun>{};
-}
-
 /// What the step is bound by, with what says so: of links how long they are busy, of a host that nothing was measured
 /// of how much slower it may be for another bound to hold.
 std::string bound_words(const sim::Prediction& p) {
   std::string out = bound_word(p);
-  if (!awaited_ranks(p).empty()) return out;
+  if (p.bound_by() == sim::BoundBy::ranks) return out;
   if (p.bound_by() == sim::BoundBy::links)
     out += fmt::format(" (collectives run for {:.0f} % of it)", share_of(p.communication_ms, p.step_ms));
   if (p.host_bound && p.bound_by() != sim::BoundBy::host)
@@ -186,7 +161,7 @@ std::string bound_words(const sim::Prediction& p) {
         " unless the host, which nothing was measured of, issues {}more slowly than the profile's ({:.2f} ms)",
         p.host_binds_from ? fmt::format("{:.0f} % ", 100 * (*p.host_binds_from - 1)) : std::string(), p.host_ms);
   if (p.split_size_waits_ms && (p.host_may_bind || p.bound_by() == sim::BoundBy::host) &&
-      *p.split_size_waits_ms > kShownMs)
+      *p.split_size_waits_ms > sim::kShownMs)
     out += fmt::format(" (it waits for split sizes of all-to-alls, which costs {:.2f} ms)", *p.split_size_waits_ms);
   return out;
 }
@@ -236,7 +211,7 @@ std::string costs_words(const sim::Prediction& p) {
 
 std::string background_line(const sim::Prediction& p) {
   const double longer = p.step_ms - p.step_alike_ms;
-  if (std::abs(longer) < kShownMs) return fmt::format("{}: the step is the same without it", words(p.background));
+  if (std::abs(longer) < sim::kShownMs) return fmt::format("{}: the step is the same without it", words(p.background));
   return fmt::format("{}: the step is {:.2f} ms ({:.1f} %) {} than the {:.2f} ms without it", words(p.background),
                      std::abs(longer), std::abs(share_of(longer, p.step_alike_ms)), longer < 0 ? "shorter" : "longer",
                      p.step_alike_ms);
@@ -248,7 +223,7 @@ std::string ranks_line(const sim::Prediction& p) {
   if (std::all_of(p.ranks.begin(), p.ranks.end(), alike)) return background_line(p);
   const double longer = p.step_ms - p.step_alike_ms;
   const std::string change =
-      std::abs(longer) < kShownMs
+      std::abs(longer) < sim::kShownMs
           ? std::string("do not change the step")
           : fmt::format("make the step {:.2f} ms ({:.1f} %) {}", std::abs(longer),
                         std::abs(share_of(longer, p.step_alike_ms)), longer < 0 ? "shorter" : "longer");
@@ -331,16 +306,16 @@ std::string text_of(const FailedPlace& place) {
 }
 
 std::string_view bound_name(const sim::Prediction& p) {
-  constexpr std::array<std::string_view, 3> kNames{"gpu", "links", "host"};
-  if (!awaited_ranks(p).empty()) return "ranks";
+  constexpr std::array<std::string_view, 4> kNames{"gpu", "links", "host", "ranks"};
   return kNames[static_cast<std::size_t>(p.bound_by())];
 }
 
 std::string bound_word(const sim::Prediction& p) {
   constexpr std::array<std::string_view, 3> kWords{"GPU-bound", "link-bound", "host-bound"};
-  if (const auto ranks = awaited_ranks(p); !ranks.empty())
-    return fmt::format("waits for rank{} {}", rank_count(ranks) == 1 ? "" : "s", rank_words(ranks));
-  return std::string(kWords[static_cast<std::size_t>(p.bound_by())]);
+  const sim::BoundBy bound = p.bound_by();
+  if (bound != sim::BoundBy::ranks) return std::string(kWords[static_cast<std::size_t>(bound)]);
+  const std::vector<RankRun> ranks = late_ranks(p);
+  return fmt::format("waits for rank{} {}", rank_count(ranks) == 1 ? "" : "s", rank_words(ranks));
 }
 
 std::string step_time_unknown(const sim::Prediction& p) {

@@ -28,9 +28,8 @@ struct FailedPlace {
 /// "step 1, backward, layers.14 (aten::mm)".
 [[nodiscard]] std::string text_of(const FailedPlace& place);
 
-/// What the step is bound by: "gpu", "links", "host", or "ranks": another rank than the one whose times these are is
-/// late by its own GPU or host (Stragglers::late). In words: "GPU-bound", "link-bound", "host-bound", "waits for rank
-/// 5".
+/// Prediction::bound_by(): "gpu", "links", "host" or "ranks". In words: "GPU-bound", "link-bound", "host-bound", "waits
+/// for rank 5".
 [[nodiscard]] std::string_view bound_name(const sim::Prediction& p);
 [[nodiscard]] std::string bound_word(const sim::Prediction& p);
 

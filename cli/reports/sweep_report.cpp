@@ -80,7 +80,7 @@ std::string marks(const SweepResult& result, std::size_t index) {
     words.push_back(
         fmt::format("{}{}", point.has_time ? "best" : "smallest", result.memory_limit ? " within the limit" : ""));
   if (result.best != index && result.fastest == index) words.emplace_back("fastest");
-  if (point.host_bound) words.emplace_back("host-bound");
+  if (point.host_binds) words.emplace_back("host-bound");
   if (point.num_alloc_retries > 0) words.emplace_back("allocation retries");
   if (fits(point) == sim::Fits::maybe) words.emplace_back("may not fit");
   if (!point.valid) words.emplace_back("not valid");

@@ -35,8 +35,9 @@ std::string which_step(const TimeReport& report) {
 }
 
 /// "; the step waits for rank 5, which is late": of a rank that is not the shown one; empty: none is, or it is a link
-/// that holds it up.
+/// that holds it up. Of a plan as the plan has it.
 std::string late_words(const TimeReport& report) {
+  if (report.run.info.kind == RunKind::planned && plan_text(report.run, "bound_by") != "ranks") return {};
   if (!report.stragglers || !report.stragglers->late || report.stragglers->late->collectives) return {};
   const std::uint32_t late = report.stragglers->late->rank;
   if (report.run.ranks.empty() || late == report.run.ranks.front().rank) return {};

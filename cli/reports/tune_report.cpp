@@ -175,7 +175,7 @@ std::string marks(const TuneReport& report, const SweepPoint& point) {
   if (breaks_headroom(report, point)) words.emplace_back("less than the headroom left");
   if (point.step_num_alloc_retries > 0) words.emplace_back("allocation retries");
   if (point.state == SweepPoint::State::out_of_memory) words.emplace_back("out of memory");
-  if (point.host_bound) words.emplace_back("host-bound");
+  if (point.host_binds) words.emplace_back("host-bound");
   if (point.state == SweepPoint::State::ran && fits(point) == sim::Fits::maybe) words.emplace_back("may not fit");
   if (!point.valid) words.emplace_back("not valid");
   return fmt::format("{}", fmt::join(words, ", "));

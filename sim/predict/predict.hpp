@@ -86,9 +86,9 @@ struct PredictRequest {
   std::optional<FlappingRequest> flapping = {};  ///< fill Prediction::flapping
 };
 
-/// What a step is bound by: the host that issues it, where it lengthens the step; else, of the GPU's kernels and the
-/// links, what is busy longer.
-enum class BoundBy : std::uint8_t { gpu = 0, links = 1, host = 2 };
+/// What a step is bound by: the host that issues it, where it lengthens the step; else ranks that are late
+/// (late_ranks()); else, of the GPU's kernels and the links, what is busy longer.
+enum class BoundBy : std::uint8_t { gpu = 0, links = 1, host = 2, ranks = 3 };
 /// A host that makes the step no longer than this does not bind it, near as it may be (Prediction::host_bound).
 inline constexpr double kHostLengthens = 1.005;
 
@@ -120,10 +120,7 @@ struct Prediction {
   /// Of experts over ranks: how much longer the step is because the host waits for split sizes, which the GPU works
   /// out; none of ranks that differ.
   std::optional<double> split_size_waits_ms;
-  [[nodiscard]] BoundBy bound_by() const {
-    if (host_bound && step_ms > kHostLengthens * gpu_step_ms) return BoundBy::host;
-    return communication_ms > compute_ms ? BoundBy::links : BoundBy::gpu;
-  }
+  [[nodiscard]] BoundBy bound_by() const;
   StepFloor floor;  ///< of the step and of every order of its ops; of ranks that differ not known
   HostConfidence host = HostConfidence::recorded;
   Interval interval;      ///< nine of ten measured steps lie in it

@@ -21,6 +21,7 @@ Json json_of(const SweepPoint& p) {
           {"exposed_communication_ms", p.exposed_communication_ms},
           {"exposed_all_to_all_ms", p.exposed_all_to_all_ms},
           {"host_bound", p.host_bound},
+          {"host_binds", p.host_binds},
           {"uncertainty", p.uncertainty},
           {"difference", p.difference},
           {"tokens_per_s_per_gpu", p.tokens_per_s_per_gpu},
@@ -64,6 +65,7 @@ SweepPoint point_of(PieceMembers& members) {
                                    {"most_reserved_bytes", &p.most_reserved}})
     members.read(key, *value);
   members.read("host_bound", p.host_bound);
+  members.read("host_binds", p.host_binds);
   members.read("may_run_out_of_memory", p.may_run_out_of_memory);
   members.read("num_alloc_retries", p.num_alloc_retries);
   members.read("step_num_alloc_retries", p.step_num_alloc_retries);

@@ -29,6 +29,23 @@ const Settings kSource = fits().run.settings;
 
 }  // namespace
 
+TEST_CASE("a late rank binds a step that is longer for it, unless the host does") {
+  sim::Prediction p = fits();
+  p.stragglers.emplace();
+  p.stragglers->ranks.resize(2);
+  p.stragglers->late.emplace().rank = 5;
+  p.step_alike_ms = 180;
+  CHECK(bound_name(p) == "ranks");
+  CHECK(bound_word(p) == "waits for rank 5");
+  p.host_bound = true;
+  p.gpu_step_ms = 190;
+  CHECK(bound_name(p) == "host");
+  CHECK(bound_word(p) == "host-bound");
+  p.host_bound = false;
+  p.step_alike_ms = p.step_ms;
+  CHECK(bound_name(p) == "gpu");
+}
+
 TEST_CASE("what fits says what is left, how fast it is and what the step consists of") {
   const auto lines = answer_lines(fits(), {&kSource}, plan_time(fits()));
   REQUIRE(lines.size() == 3);
