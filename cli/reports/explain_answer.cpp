@@ -1,6 +1,7 @@
 // The first lines of explain: whether the run fits, what is over-allocated, why, and what to do.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -48,11 +49,38 @@ const sim::Remedy* largest_doubted(const sim::Remedies& remedies) {
   return largest;
 }
 
-/// " --release stash would bring it to 6.32 GiB (8.92 GiB less, the step 33.52 ms instead of 33.51 ms)."
-std::string remedy_words(const sim::Remedies& all, const sim::Remedy& remedy) {
+/// Of a run that retries in each step the change that ends that and is worth most, a valid one before others. Null: it
+/// does not retry, or none ends it.
+const sim::Remedy* ends_retries(const sim::Remedies& remedies) {
+  if (!remedies.retries_each_step) return nullptr;
+  const sim::Remedy* first = nullptr;
+  for (const sim::Remedy& remedy : remedies.useful) {
+    if (remedy.retries_each_step || remedy.may_run_out_of_memory) continue;
+    if (remedy.valid) return &remedy;
+    if (first == nullptr) first = &remedy;
+  }
+  return first;
+}
+
+/// " --checkpoint blocks would end the retries: 19.77 GiB reserved, 206.51 ms a step (168.20 ms with retries, without
+/// what they take)."
+std::string retries_words(const sim::Remedies& all, const sim::Remedy& remedy) {
   std::string text =
-      fmt::format(" {} would bring it to {} ({} less", remedy.setting, format_bytes(remedy.peaks.reserved),
-                  format_bytes(printed_difference(all.before.reserved, remedy.peaks.reserved)));
+      fmt::format(" {} would end the retries: {} reserved", remedy.setting, format_bytes(remedy.peaks.reserved));
+  if (all.has_time && remedy.has_time)
+    text += fmt::format(", {} a step ({} with retries, without what they take)", milliseconds(remedy.step_ms),
+                        milliseconds(all.step_ms));
+  return text + (remedy.valid ? "." : fmt::format("; not valid: {}.", fmt::join(remedy.not_valid, "; ")));
+}
+
+/// " --release stash would bring it to 6.32 GiB (8.92 GiB less, the step 33.52 ms instead of 33.51 ms)." What is less
+/// is against the run's own settings, simulated alike: where that is not the peak `shown`, it is said.
+std::string remedy_words(const sim::Remedies& all, const sim::Remedy& remedy, Bytes shown) {
+  const std::string before = format_bytes(all.before.reserved);
+  std::string text =
+      fmt::format(" {} would bring it to {} ({} less{}", remedy.setting, format_bytes(remedy.peaks.reserved),
+                  format_bytes(printed_difference(all.before.reserved, remedy.peaks.reserved)),
+                  before == format_bytes(shown) ? "" : fmt::format(" than the {} that are simulated as it is", before));
   if (all.has_time && remedy.has_time) {
     const std::string step = milliseconds(remedy.step_ms), as_is = milliseconds(all.step_ms);
     text += step == as_is ? ", with as long a step" : fmt::format(", the step {} instead of {}", step, as_is);
@@ -65,7 +93,9 @@ std::string remedy_sentence(const ExplainReport& report) {
   if (!report.remedies)
     return report.no_remedies == kNoRemedies ? "" : " No change was simulated: " + report.no_remedies + '.';
   const sim::Remedies& all = *report.remedies;
-  if (const sim::Remedy* best = best_remedy(report)) return remedy_words(all, *best);
+  if (const sim::Remedy* ends = ends_retries(all)) return retries_words(all, *ends);
+  if (const sim::Remedy* best = best_remedy(report))
+    return remedy_words(all, *best, report.explanation.reserved_peak.at.parts.reserved());
   if (all.out_of_memory) return {};
   if (const sim::Remedy* doubted = largest_doubted(all))
     return fmt::format(
@@ -140,6 +170,7 @@ std::string fit_answer(const ExplainReport& report) {
 
 const sim::Remedy* best_remedy(const ExplainReport& report) {
   if (!report.remedies || report.remedies->out_of_memory) return nullptr;
+  if (const sim::Remedy* ends = ends_retries(*report.remedies)) return ends->valid ? ends : nullptr;
   if (report.explanation.causes.empty()) return best_of_gap(*report.remedies);
   const sim::Remedy* best = sim::best_against(*report.remedies, report.explanation.causes.front().kind);
   return best != nullptr && best->saving > noise(*report.remedies) ? best : nullptr;

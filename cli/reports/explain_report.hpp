@@ -61,9 +61,10 @@ struct NamedPart {
 /// What is over-allocated, why, and what gives most of it back.
 [[nodiscard]] std::string headline(const ExplainReport& report);
 
-/// The remedy that the headline names: against the first cause, or, where there is none, the one that saves most of
-/// what is reserved beyond what is allocated, of which one that costs time counts half. Null where none saves more than
-/// such a peak is promised to be known to, where none was simulated, and out of memory.
+/// The remedy that the headline names: of a run that retries in each step the valid one that ends that and is worth
+/// most; else against the first cause, or, where there is none, the one that saves most of what is reserved beyond
+/// what is allocated, of which one that costs time counts half. Null where none saves more than such a peak is
+/// promised to be known to, where none was simulated, and out of memory.
 [[nodiscard]] const sim::Remedy* best_remedy(const ExplainReport& report);
 
 /// What a step is to a CUDA graph of the run's passes: "a replay of the CUDA graph"; empty: the run has none.

@@ -239,6 +239,34 @@ TEST_CASE("without a cause the headline names what takes most of the gap, if tha
   CHECK(headline(report).ends_with("--as-fast would bring it to 9.39 GiB (624 MiB less)."));
 }
 
+TEST_CASE("of a run that retries the headline names what ends that, and savings say against what", "[explain]") {
+  const Run run;
+  Explanation explanation;
+  explanation.reserved_peak.at.parts.requested = 8 * kGiB;
+  explanation.reserved_peak.at.parts.stream = 4 * kGiB;
+  ExplainReport report{"run.db", run, explanation, sim::Remedies{}, {}};
+  report.remedies->tried = 2;
+  report.remedies->before = {.requested = 8 * kGiB, .allocated = 8 * kGiB, .active = 8 * kGiB, .reserved = 10 * kGiB};
+  const auto add = [&](const char* setting, Bytes reserved, bool retries) {
+    sim::Remedy& remedy = report.remedies->useful.emplace_back();
+    remedy.setting = setting;
+    remedy.peaks = {.requested = 8 * kGiB, .allocated = 8 * kGiB, .active = 8 * kGiB, .reserved = reserved};
+    remedy.saving = static_cast<std::int64_t>(10 * kGiB - reserved);
+    remedy.retries_each_step = retries;
+  };
+  add("--most", 8 * kGiB, true);
+  add("--ends", 9 * kGiB, false);
+  CHECK(headline(report).ends_with(
+      "--most would bring it to 8 GiB (2 GiB less than the 10 GiB that are simulated as it is)."));
+  report.remedies->retries_each_step = true;
+  CHECK(headline(report).ends_with(" --ends would end the retries: 9 GiB reserved."));
+  CHECK(best_remedy(report)->setting == "--ends");
+  report.remedies->useful.back().valid = false;
+  report.remedies->useful.back().not_valid = {"no measurement"};
+  CHECK(headline(report).ends_with(" --ends would end the retries: 9 GiB reserved; not valid: no measurement."));
+  CHECK(best_remedy(report) == nullptr);
+}
+
 TEST_CASE("what explain cannot do it says", "[explain]") {
   CHECK(run_cli({"explain", "no-such-file.db"}).status == 3);
   const Stored store;
