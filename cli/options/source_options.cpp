@@ -172,10 +172,12 @@ std::string fabric_of(const SourceOptions& options, const traces::Source& source
   return options.fabric.empty() && options.machine.empty() ? source.fabric : options.fabric;
 }
 
-std::optional<Bytes> memory_limit_of(std::optional<Bytes> asked, std::optional<Bytes> planned,
-                                     const std::string& asked_machine, const sim::MachineProfile& machine) {
-  if (asked || !planned || !asked_machine.empty()) return asked;
-  if (*planned >= sim::memory_options(machine).capacity) return std::nullopt;
+Result<std::optional<Bytes>> memory_limit_of(std::optional<Bytes> asked, std::optional<Bytes> planned,
+                                             const std::string& asked_machine, const sim::MachineProfile& machine) {
+  const Bytes most = sim::memory_options(machine).capacity;
+  FORESHARD_TRY(sim::check_memory_limit(asked, machine));
+  if (asked) return std::min(*asked, most);
+  if (!planned || !asked_machine.empty() || *planned >= most) return std::nullopt;
   return sim::check_memory_limit(planned, machine) ? planned : std::nullopt;
 }
 

@@ -61,9 +61,10 @@ void add_source_warnings(const traces::Source& source, Predicted& of) {
 /// The --fabric that was asked for, else that of the stored plan on its own machine; empty: the machine's.
 [[nodiscard]] std::string fabric_of(const SourceOptions& options, const traces::Source& source);
 /// What the caching allocator may take: what was asked for, else, without --machine (`asked_machine`), what a stored
-/// plan could (`planned`). None: all that the machine gives.
-[[nodiscard]] std::optional<Bytes> memory_limit_of(std::optional<Bytes> asked, std::optional<Bytes> planned,
-                                                   const std::string& asked_machine,
-                                                   const sim::MachineProfile& machine);
+/// plan could (`planned`). None: all that the machine gives. Fails where check_memory_limit() does of what was asked
+/// for.
+[[nodiscard]] Result<std::optional<Bytes>> memory_limit_of(std::optional<Bytes> asked, std::optional<Bytes> planned,
+                                                           const std::string& asked_machine,
+                                                           const sim::MachineProfile& machine);
 
 }  // namespace foreshard::cli

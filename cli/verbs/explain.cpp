@@ -12,6 +12,7 @@
 #include "cli/options/newest_store.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
+#include "cli/options/source_options.hpp"
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/growth_report.hpp"
 #include "cli/reports/no_remedies.hpp"
@@ -213,6 +214,15 @@ int explain_ranks(const ExplainOptions& options, const Run& run, const Straggler
   return kDone;
 }
 
+/// The limit as plan takes it on the run's machine; of a machine that cannot be had as it is asked for.
+Result<std::optional<Bytes>> limit_of(const ExplainOptions& options, const Run& run) {
+  if (!options.memory_limit) return std::nullopt;
+  const auto machine = machine_of_run(options.machine, run);
+  if (!machine && options.machine.empty()) return options.memory_limit;
+  FORESHARD_TRY(machine);
+  return memory_limit_of(options.memory_limit, {}, options.machine, *machine);
+}
+
 Result<int> explain_run(ExplainOptions& options, Console& console) {
   FORESHARD_TRY(check_options(options));
   const auto request = request_of(options);
@@ -229,6 +239,9 @@ Result<int> explain_run(ExplainOptions& options, Console& console) {
                 "give the file that plan, run or import wrote with -o, or a memory snapshot");
   auto loaded = traces::is_store(options.run) ? load_store(options, console) : load_snapshot(options, console);
   FORESHARD_TRY(loaded);
+  const auto limit = limit_of(options, loaded->run);
+  FORESHARD_TRY(limit);
+  options.memory_limit = *limit;
   if (options.growth) return explain_its_growth(options, *loaded, console);
   if (options.time) return explain_its_time(options, *request, *loaded, console);
   auto stragglers = find_stragglers(loaded->run);

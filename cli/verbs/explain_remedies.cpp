@@ -39,7 +39,8 @@ void warn_of_difference(const ExplainReport& report, Console& console) {
 }
 
 /// The machine's memory, or what the plan that is explained was made with.
-std::optional<Bytes> remedy_limit(const RemedyOptions& options, const Run& run, const sim::MachineProfile& machine) {
+Result<std::optional<Bytes>> remedy_limit(const RemedyOptions& options, const Run& run,
+                                          const sim::MachineProfile& machine) {
   std::optional<Bytes> planned;
   if (run.info.kind == RunKind::planned)
     if (const auto capacity = result_number(run, "memory_capacity_bytes")) planned = static_cast<Bytes>(*capacity);
@@ -101,9 +102,10 @@ Result<sim::Prediction> plan_where_recorded(const Workload& workload, const Reme
   const auto plan_on = [&](const std::string& name) -> Result<sim::Prediction> {
     const auto machine = machine_of_run(name, run);
     FORESHARD_TRY(machine);
+    const auto limit = remedy_limit(options, run, *machine);
+    FORESHARD_TRY(limit);
     return sim::predict(workload, *machine,
-                        {run.settings, remedy_limit(options, run, *machine), 4,
-                         kept_host_scale(machine_named(name, run.info.machine), run)});
+                        {run.settings, *limit, 4, kept_host_scale(machine_named(name, run.info.machine), run)});
   };
   auto planned = plan_on(options.machine);
   if (options.machine.empty() || !planned || planned->recorded_on.empty()) return planned;
@@ -125,10 +127,11 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
       options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
   Progress progress(console, "simulating remedies");
   const traces::Source source = source_of(std::move(workload), options, report.run);
-  auto remedies =
-      sim::find_remedies(*traces::workloads_of(source, *machine), *machine,
-                         {report.run.settings, remedy_limit(options, report.run, *machine), sim::hardware_threads(),
-                          [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
+  const auto limit = remedy_limit(options, report.run, *machine);
+  FORESHARD_TRY(limit);
+  auto remedies = sim::find_remedies(*traces::workloads_of(source, *machine), *machine,
+                                     {report.run.settings, *limit, sim::hardware_threads(),
+                                      [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
   if (!remedies) {
     report.no_remedies = "the run's own settings cannot be predicted: " + remedies.error().what;
     return {};
@@ -154,9 +157,10 @@ Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const R
   Progress progress(console, "simulating remedies");
   const traces::Source source = source_of(std::move(workload), options, report.run);
   const auto limit = remedy_limit(options, report.run, *machine);
+  FORESHARD_TRY(limit);
   if (options.from_store) report.source = RemedySource{options_of_plan(options, *machine), source.settings};
   auto remedies = sim::find_time_remedies(*traces::workloads_of(source, *machine), *machine,
-                                          {report.run.settings, limit, sim::hardware_threads(),
+                                          {report.run.settings, *limit, sim::hardware_threads(),
                                            [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
   if (remedies)
     report.remedies = std::move(*remedies);

@@ -394,7 +394,6 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
   FORESHARD_TRY(distinct);
   const auto planned = read_planned(options.source, options.setting_options, options.memory_limit, console);
   FORESHARD_TRY(planned);
-  FORESHARD_TRY(sim::check_memory_limit(planned->memory_limit, planned->machine));
   FORESHARD_TRY(check_source(options, planned->source));
   const auto adapted = adapt(*planned->workload, planned->settings);
   FORESHARD_TRY(adapted);

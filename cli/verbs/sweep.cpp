@@ -158,8 +158,9 @@ std::uint32_t most_nodes(const Settings& base, const std::vector<Range>& ranges)
 Result<SweepResult> question(const SweepOptions& options, const traces::Source& source,
                              const sim::MachineProfile& machine, Topology topology, Console& console) {
   SweepResult result;
-  result.memory_limit = memory_limit_of(options.memory_limit, source.memory_capacity, options.source.machine, machine);
-  FORESHARD_TRY(sim::check_memory_limit(result.memory_limit, machine));
+  const auto limit = memory_limit_of(options.memory_limit, source.memory_capacity, options.source.machine, machine);
+  FORESHARD_TRY(limit);
+  result.memory_limit = *limit;
   result.source = options.source.source.text;
   result.name = source.name;
   result.machine = machine.name;

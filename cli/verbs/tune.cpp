@@ -128,11 +128,13 @@ Result<TuneReport> ask(const TuneOptions& options, const traces::Source& source,
   report.lists = options.lists;
   sim::TuneRequest& request = report.request;
   request.start = *start;
-  request.memory_limit = memory_limit_of(options.memory_limit, source.memory_capacity, options.source.machine, machine);
+  const auto limit = memory_limit_of(options.memory_limit, source.memory_capacity, options.source.machine, machine);
+  FORESHARD_TRY(limit);
+  request.memory_limit = *limit;
   if (options.memory_limit) {
-    const Bytes limit = *options.memory_limit;
+    const Bytes bytes = **limit;
     report.options += fmt::format("{}--memory-limit {}", report.options.empty() ? "" : " ",
-                                  limit % kGiB == 0 ? fmt::format("{}GiB", limit / kGiB) : std::to_string(limit));
+                                  bytes % kGiB == 0 ? fmt::format("{}GiB", bytes / kGiB) : std::to_string(bytes));
   }
   request.headroom = options.headroom.value_or(0);
   request.allowed = options.moves;

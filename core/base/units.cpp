@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -75,6 +76,16 @@ std::optional<double> factor_of(std::string_view unit, std::span<const UnitName>
   return std::nullopt;
 }
 
+/// A size's unit. No unit of bits has an i, so that a binary one is known by its letters, large or small.
+std::optional<double> byte_factor_of(std::string_view unit) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  const auto same = [&](char a, char b) { return lower(a) == lower(b); };
+  if (unit.size() != 3 || lower(unit[1]) != 'i') return factor_of(unit, kByteUnits);
+  for (const UnitName& known : kByteUnits)
+    if (std::equal(known.name.begin(), known.name.end(), unit.begin(), unit.end(), same)) return known.factor;
+  return std::nullopt;
+}
+
 /// Two or three decimals at most, trailing zeros and the point dropped.
 std::string shortened(double value, int decimals) {
   std::string out = fmt::format("{:.{}f}", value, decimals);
@@ -104,7 +115,7 @@ Result<Bytes> parse_bytes(std::string_view text) {
   const auto quantity = split(text);
   const std::string hint = "write a number and a unit, as in 512, 2MiB, 80GiB (2^30) or 80GB (10^9)";
   if (!quantity) return bad(text, "a size", hint);
-  const auto factor = quantity->unit.empty() ? std::optional<double>(1.0) : factor_of(quantity->unit, kByteUnits);
+  const auto factor = quantity->unit.empty() ? std::optional<double>(1.0) : byte_factor_of(quantity->unit);
   if (!factor) return bad(text, "a size", hint);
   const long double exact = quantity->number * static_cast<long double>(*factor);
   const long double whole = std::floor(exact);

@@ -16,7 +16,7 @@
 
 namespace foreshard {
 
-/// "512", "512B", "2MiB", "80GiB", "1.5GB", "4Gb" (bits). Rounds half up to whole bytes.
+/// "512", "512B", "2MiB", "80GiB" ("80gib"), "1.5GB", "4Gb" (bits). Rounds half up to whole bytes.
 [[nodiscard]] Result<Bytes> parse_bytes(std::string_view text);
 
 /// Bytes a second: "400Gb/s", "50GB/s", "400Gbps", or a bare number of bytes a second.

@@ -429,7 +429,7 @@ Result<void> check_memory_limit(std::optional<Bytes> limit, const MachineProfile
     return fail(ErrorKind::usage, fmt::format("a memory limit of {} bytes holds no segment", *limit), {},
                 "give the unit: 80GiB");
   const Bytes most = memory_options(machine, {}).capacity;
-  if (*limit > most)
+  if (*limit > most && format_bytes(*limit) != format_bytes(most))
     return fail(ErrorKind::usage,
                 fmt::format("a memory limit of {} is more than {} gives the caching allocator, {}",
                             format_bytes(*limit), machine.name, format_bytes(most)),

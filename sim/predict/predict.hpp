@@ -214,7 +214,8 @@ struct Prediction {
 /// where the host is another program's.
 [[nodiscard]] bool follows_host_bound(const Workload& workload, const HostScale& scale);
 
-/// Fails (usage) where `limit` holds no segment, or is more than the machine gives the caching allocator.
+/// Fails (usage) where `limit` holds no segment, or is more than the machine gives the caching allocator, as that is
+/// printed: 138.8GiB is all of a machine that gives "138.8 GiB".
 [[nodiscard]] Result<void> check_memory_limit(std::optional<Bytes> limit, const MachineProfile& machine);
 
 /// The workload says whose program is planned (Workload::lowering); the settings are as that program carries them out.

@@ -13,11 +13,13 @@ TEST_CASE("sizes keep binary, decimal and bit prefixes apart") {
   CHECK(parse_bytes("4Gb").value() == 500'000'000u);
   CHECK(parse_bytes("18446744073709551615").value() == 18446744073709551615u);
   CHECK(parse_bytes("0.5B").value() == 1);
+  CHECK(parse_bytes("20gib").value() == 20 * kGiB);
+  CHECK(parse_bytes("20 GIB").value() == 20 * kGiB);
 }
 
 TEST_CASE("what is not a size is refused with a hint") {
   for (const char* text :
-       {"", "GiB", "1.2.3", "80gib", "-1", "1e9", "80GiB/s", "99999999999999999999999", ".", "0x10"}) {
+       {"", "GiB", "1.2.3", "80gb", "80gbs", "80bib", "-1", "1e9", "80GiB/s", "99999999999999999999999", ".", "0x10"}) {
     INFO(text);
     const auto result = parse_bytes(text);
     REQUIRE_FALSE(result);
