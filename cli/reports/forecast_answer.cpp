@@ -46,13 +46,9 @@ std::string seeds_that(const std::string& one, const std::string& several, const
   return text;
 }
 
-/// Of retries before the step that fails. Empty: there are none.
+/// Empty: there are none.
 std::string first_retry(const ForecastReport& report) {
-  StepsOfSeeds steps;
-  for (const SeedForecast& seed : report.seeds)
-    if (retries(seed) && !(fails(seed) && seed.out_of_memory->step == *seed.first_retry()))
-      steps.steps.push_back(*seed.first_retry());
-  std::sort(steps.steps.begin(), steps.steps.end());
+  const StepsOfSeeds steps = first_retries(report);
   if (steps.steps.empty()) return {};
   if (report.seeds.size() > 1) return seeds_that("retries", "retry", steps, report);
   return fmt::format("first retry at step {}", steps.steps.front());
