@@ -66,6 +66,20 @@ Json outcome_json(const SeedForecast& seed) {
           {"out_of_memory", failure_json(seed)}};
 }
 
+/// Each number is the worst seed's of that number.
+Json over_seeds_json(const sim::SeedsOutcome& over) {
+  return {
+      {"seeds", over.seeds},
+      {"out_of_memory", over.out_of_memory},
+      {"first_out_of_memory", over.out_of_memory > 0 && !over.before_first ? Json(over.lives_until) : Json(nullptr)},
+      {"peak_reserved_bytes", over.peak_reserved},
+      {"num_alloc_retries", over.num_alloc_retries},
+      {"num_device_alloc", over.driver_allocations},
+      {"num_device_free", over.driver_frees},
+      {"steps_giving_back", over.steps_giving_back},
+      {"first_retry", over.first_retry ? Json(*over.first_retry) : Json(nullptr)}};
+}
+
 Json remedies_json(const sim::ForecastRemedies& remedies) {
   Json list = Json::array();
   for (const sim::ForecastRemedy& remedy : remedies.useful) {
@@ -74,12 +88,17 @@ Json remedies_json(const sim::ForecastRemedies& remedies) {
              {"reason", remedy.reason},
              {"saving_bytes", remedy.saving},
              {"more_tokens", remedy.more_tokens}};
+    one["over_seeds"] = over_seeds_json(remedy.over_all);
     one.update(outcome_json(remedy.outcome));
     list.push_back(std::move(one));
   }
-  return {{"seed", remedies.seed},        {"tried", remedies.tried},
-          {"useless", remedies.useless},  {"impossible", remedies.impossible},
-          {"not_valid", remedies.doubts}, {"useful", std::move(list)}};
+  return {{"seed", remedies.seed},
+          {"over_seeds", over_seeds_json(remedies.before)},
+          {"tried", remedies.tried},
+          {"useless", remedies.useless},
+          {"impossible", remedies.impossible},
+          {"not_valid", remedies.doubts},
+          {"useful", std::move(list)}};
 }
 
 Json settings_json(const ForecastReport& report) {

@@ -126,18 +126,25 @@ void print_failure(std::ostream& out, const ForecastReport& report, const SeedFo
   if (report.alone) print_alone(out, *report.alone);
 }
 
-std::string what_becomes(const sim::SeedForecast& seed) {
-  if (seed.out_of_memory)
-    return seed.out_of_memory->before_first ? std::string("out of memory before the first step")
-                                            : fmt::format("out of memory at step {}", seed.out_of_memory->step);
-  if (const auto first = seed.first_retry())
-    return fmt::format("{}, the first at step {}", counted(seed.num_alloc_retries(), "retry", "retries"), *first);
+std::string what_becomes(const sim::SeedsOutcome& over) {
+  const bool several = over.seeds > 1;
+  if (over.out_of_memory > 0) {
+    const std::string when =
+        over.before_first ? std::string("before the first step") : fmt::format("at step {}", over.lives_until);
+    if (!several) return "out of memory " + when;
+    return over.out_of_memory == 1
+               ? fmt::format("1 of {} seeds runs out of memory, {}", over.seeds, when)
+               : fmt::format("{} of {} seeds run out of memory, the first {}", over.out_of_memory, over.seeds, when);
+  }
+  if (over.first_retry)
+    return fmt::format("{}{}, the first at step {}", several ? "up to " : "",
+                       counted(over.num_alloc_retries, "retry", "retries"), *over.first_retry);
   return "no retries";
 }
 
-void print_remedies(std::ostream& out, const sim::ForecastRemedies& remedies, bool several) {
-  out << "\nremedies" << (several ? fmt::format(" (seed {}, which fares worst)", remedies.seed) : std::string())
-      << '\n';
+/// Those that were simulated on the same seeds, below the run as it is on these; nothing where there are none.
+void print_remedy_table(std::ostream& out, const std::vector<sim::ForecastRemedy>& useful, bool alone,
+                        const sim::SeedsOutcome& before) {
   Table table({{"setting"},
                {"peak reserved", Align::right},
                {"saves", Align::right},
@@ -146,16 +153,28 @@ void print_remedies(std::ostream& out, const sim::ForecastRemedies& remedies, bo
                {"cudaFree", Align::right},
                {"cudaMalloc", Align::right},
                {"what becomes of the run"}});
-  const auto add = [&](const std::string& setting, const SeedForecast& seed, std::int64_t saving, double tokens) {
-    table.row({setting, format_bytes_fixed(seed.peak_reserved()),
+  const auto add = [&](const std::string& setting, const sim::SeedsOutcome& over, std::int64_t saving, double tokens) {
+    table.row({setting, format_bytes_fixed(over.peak_reserved),
                saving > 0 ? format_bytes_fixed(static_cast<Bytes>(saving)) : "",
-               tokens != 0 ? fmt::format("{:.1f} %", tokens * 100) : "", std::to_string(seed.steps_giving_back),
-               std::to_string(seed.driver_frees), std::to_string(seed.driver_allocations), what_becomes(seed)});
+               tokens != 0 ? fmt::format("{:.1f} %", tokens * 100) : "", std::to_string(over.steps_giving_back),
+               std::to_string(over.driver_frees), std::to_string(over.driver_allocations), what_becomes(over)});
   };
-  add("as it is", remedies.before, 0, 0);
-  for (const sim::ForecastRemedy& remedy : remedies.useful)
-    add(remedy.setting, remedy.outcome, remedy.saving, remedy.more_tokens);
+  add("as it is", before, 0, 0);
+  for (const sim::ForecastRemedy& remedy : useful)
+    if (remedy.alone == alone) add(remedy.setting, remedy.over_all, remedy.saving, remedy.more_tokens);
   table.print(out);
+}
+
+void print_remedies(std::ostream& out, const sim::ForecastRemedies& remedies) {
+  out << "\nremedies";
+  if (remedies.before.seeds > 1)
+    out << fmt::format(" (on all {} seeds: of each number the worst of them)", remedies.before.seeds);
+  out << '\n';
+  print_remedy_table(out, remedies.useful, false, remedies.before);
+  if (std::ranges::any_of(remedies.useful, &sim::ForecastRemedy::alone)) {
+    out << fmt::format("\nothers, on seed {} alone, which fares worst\n", remedies.seed);
+    print_remedy_table(out, remedies.useful, true, remedies.before_seed);
+  }
   out << fmt::format("{} of {} simulated changes help", remedies.useful.size(), remedies.tried);
   out << (remedies.impossible.empty() ? "\n"
                                       : fmt::format(", {} could not be simulated\n", remedies.impossible.size()));
@@ -165,16 +184,21 @@ void print_remedies(std::ostream& out, const sim::ForecastRemedies& remedies, bo
   for (const std::string& why : remedies.impossible) out << "\n  not simulated: " << in_line(why) << '\n';
 }
 
+/// The change that helps most, where one does.
+void print_headline(std::ostream& out, const sim::ForecastRemedies& remedies) {
+  if (remedies.useful.empty()) return;
+  const sim::ForecastRemedy& best = remedies.useful.front();
+  out << fmt::format("with {}{}: {} reserved at most, {}\n", best.setting,
+                     best.alone ? fmt::format(", on seed {} alone", remedies.seed) : std::string(),
+                     format_bytes(best.over_all.peak_reserved), what_becomes(best.over_all));
+}
+
 }  // namespace
 
 void print_forecast(std::ostream& out, const ForecastReport& report) {
   const SeedForecast& worst = report.seeds[sim::worst_of(report.seeds)];
   out << forecast_answer(report) << '\n';
-  if (report.remedies && !report.remedies->useful.empty()) {
-    const sim::ForecastRemedy& best = report.remedies->useful.front();
-    out << fmt::format("with {}: {} reserved at most, {}\n", best.setting, format_bytes(best.outcome.peak_reserved()),
-                       what_becomes(best.outcome));
-  }
+  if (report.remedies) print_headline(out, *report.remedies);
   out << in_line(report.name) << " on " << in_line(report.machine) << ", " << in_line(lengths_line(report)) << '\n';
   for (const std::string& why : report.not_valid) out << "not valid: " << in_line(why) << '\n';
   for (const std::string& note : report.notes) out << "note: " << in_line(note) << '\n';
@@ -188,7 +212,7 @@ void print_forecast(std::ostream& out, const ForecastReport& report) {
   print_growth(out, worst);
   print_retries(out, worst);
   print_failure(out, report, worst);
-  if (report.remedies) print_remedies(out, *report.remedies, report.seeds.size() > 1);
+  if (report.remedies) print_remedies(out, *report.remedies);
 }
 
 }  // namespace foreshard::cli

@@ -278,12 +278,11 @@ Result<void> add_remedies(const ForecastOptions& options, const Planned& planned
   wanted.forecast = request;
   wanted.settings = planned.settings;
   wanted.pad = options.pad;
-  wanted.before = report.seeds[sim::worst_of(report.seeds)];
   wanted.memory =
       sim::process_memory_options(workload, planned.settings, planned.machine, planned.memory_limit, false).memory;
   wanted.at_settings = [&](const Settings& settings) { return forecast_at(options, planned, workloads, settings); };
   wanted.on_progress = [&](std::size_t done, std::size_t all) { progress.at(done, all); };
-  auto remedies = sim::find_forecast_remedies(programs, wanted);
+  auto remedies = sim::find_forecast_remedies(programs, wanted, report.seeds);
   FORESHARD_TRY(remedies);
   report.remedies = std::move(*remedies);
   return {};

@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <span>
 #include <tuple>
 
 #include "core/base/shell_word.hpp"
@@ -101,50 +104,62 @@ class Changes {
   std::vector<Change> list_;
 };
 
-std::uint64_t tokens(const Lengths& lengths, std::uint64_t seed, std::size_t steps) {
+/// What one change does to some seeds.
+struct Ran {
+  std::vector<SeedForecast> seeds;
+  std::vector<std::string> estimates;  ///< SettingsForecast::estimates
+  std::vector<std::string> doubts;     ///< of programs of its own
+};
+
+/// A change that can be simulated on any seeds.
+struct ChangeTrial {
+  ForecastRemedy remedy;  ///< filled in as it runs
+  Lengths lengths;        ///< that it pads to
+  double samples = 1;     ///< of a step, relative to the run's
+  /// On up to `threads` threads. One seed's may run beside other trials.
+  std::function<Result<Ran>(const std::vector<std::uint64_t>& seeds, unsigned threads)> run;
+};
+
+double tokens(const Lengths& lengths, const std::vector<std::uint64_t>& seeds, std::size_t steps) {
   std::uint64_t sum = 0;
-  for (std::size_t step = 0; step < steps; ++step) sum += lengths.at(seed, step);
-  return sum;
+  for (const std::uint64_t seed : seeds)
+    for (std::size_t step = 0; step < steps; ++step) sum += lengths.at(seed, step);
+  return static_cast<double>(sum);
 }
 
 /// What is better comes first.
-auto rank_of(const SeedForecast& seed) {
-  return std::tuple(SIZE_MAX - seed.lives_until(), seed.steps_giving_back, seed.churn(), seed.peak_reserved());
+auto place_of(const ForecastRemedy& one) {
+  const SeedsOutcome& all = one.over_all;
+  const bool same = one.price == RemedyPrice::none;
+  return std::tuple(one.alone, all.out_of_memory, SIZE_MAX - all.lives_until, all.num_alloc_retries, one.price,
+                    all.steps_giving_back, same ? all.churn : 0, same ? all.peak_reserved : 0);
 }
 
-/// Out of memory in the same step, less of it reserved helps nobody; nor does less of it reserved in a run that gives
-/// segments back in more steps, retries more often, or calls the driver more often to.
-bool helps(const SeedForecast& outcome, const SeedForecast& before) {
-  if (outcome.lives_until() != before.lives_until()) return outcome.lives_until() > before.lives_until();
-  if (outcome.out_of_memory) return false;
-  if (outcome.steps_giving_back > before.steps_giving_back || outcome.churn() > before.churn()) return false;
-  if (outcome.num_alloc_retries() > before.num_alloc_retries()) return false;
-  return rank_of(outcome) < rank_of(before);
+/// What a trial did to `ran`, the seeds that it was simulated on.
+void fill_in(ChangeTrial& trial, const ForecastRequest& own, std::span<const SeedForecast> ran,
+             const SeedsOutcome& before) {
+  trial.remedy.over_all = outcome_of(ran);
+  trial.remedy.saving =
+      static_cast<std::int64_t>(before.peak_reserved) - static_cast<std::int64_t>(trial.remedy.over_all.peak_reserved);
+  std::vector<std::uint64_t> seeds;
+  for (const SeedForecast& one : ran) seeds.push_back(one.seed);
+  trial.remedy.more_tokens =
+      tokens(trial.lengths, seeds, own.steps) / tokens(own.lengths, seeds, own.steps) * trial.samples - 1;
 }
 
-/// The same for the seed that remedies are tried on.
-ForecastRequest one_seed(const ForecastRemedyRequest& request) {
-  ForecastRequest again = request.forecast;
-  again.seeds = {request.before.seed};
-  again.threads = 1;
+/// The same for some of its seeds.
+ForecastRequest of_seeds(const ForecastRequest& request, const std::vector<std::uint64_t>& seeds, unsigned threads) {
+  ForecastRequest again = request;
+  again.seeds = seeds;
+  again.threads = threads;
   again.on_progress = {};
   again.on_made = {};
+  again.known = {};
   return again;
 }
 
-/// Counts what ran, and keeps it where it helps.
-void keep(ForecastRemedy remedy, ForecastRemedies& out) {
-  ++out.tried;
-  if (helps(remedy.outcome, out.before))
-    out.useful.push_back(std::move(remedy));
-  else
-    ++out.useless;
-}
-
-Result<ForecastRemedy> simulate(ProgramSource& programs, const ForecastRemedyRequest& request, const Change& candidate,
-                                const Lengths& lengths) {
-  ForecastRequest again = one_seed(request);
-  again.lengths = lengths;
+Result<Ran> simulate(ProgramSource& programs, const ForecastRemedyRequest& request, const Change& candidate,
+                     ForecastRequest again) {
   if (candidate.other_conf) {
     const auto config = parse_alloc_conf(candidate.alloc_conf, request.settings.pytorch);
     FORESHARD_TRY(config);
@@ -155,14 +170,35 @@ Result<ForecastRemedy> simulate(ProgramSource& programs, const ForecastRemedyReq
   again.process.empty_cache_every = candidate.empty_cache_every;
   auto ran = run_forecast(programs, again);
   FORESHARD_TRY(ran);
-  ForecastRemedy remedy{setting_of(candidate), candidate.reason, pytorch_of(candidate), std::move(ran->front()), 0, 0,
-                        RemedyPrice::none};
-  remedy.saving = static_cast<std::int64_t>(request.before.peak_reserved()) -
-                  static_cast<std::int64_t>(remedy.outcome.peak_reserved());
-  const std::uint64_t before = tokens(request.forecast.lengths, request.before.seed, again.steps);
-  remedy.more_tokens =
-      static_cast<double>(tokens(lengths, request.before.seed, again.steps)) / static_cast<double>(before) - 1;
-  return remedy;
+  return Ran{std::move(*ran), {}, {}};
+}
+
+/// Of changes() those that change something, with the programs that `seed` needs made.
+std::vector<ChangeTrial> change_trials(ProgramSource& programs, const ForecastRemedyRequest& request,
+                                       std::uint64_t seed, std::vector<std::string>& impossible) {
+  std::vector<ChangeTrial> out;
+  const std::vector<std::uint32_t> own = request.forecast.lengths.distinct(seed, request.forecast.steps);
+  for (const Change& candidate : Changes(request).list()) {
+    if (candidate.other_conf && candidate.alloc_conf == request.settings.alloc_conf) continue;
+    const Lengths padded = request.forecast.lengths.padded(candidate.pad);
+    const auto needed = padded.distinct(seed, request.forecast.steps);
+    if (candidate.pad != request.pad && needed == own) continue;
+    if (const auto made = programs.prepare(needed, request.forecast.threads); !made) {
+      impossible.push_back(setting_of(candidate) + ": " + made.error().what);
+      continue;
+    }
+    ChangeTrial& trial = out.emplace_back();
+    trial.remedy.setting = setting_of(candidate);
+    trial.remedy.reason = candidate.reason;
+    trial.remedy.pytorch = pytorch_of(candidate);
+    trial.lengths = padded;
+    trial.run = [&programs, &request, candidate, padded](const std::vector<std::uint64_t>& seeds, unsigned threads) {
+      ForecastRequest again = of_seeds(request.forecast, seeds, threads);
+      again.lengths = padded;
+      return simulate(programs, request, candidate, std::move(again));
+    };
+  }
+  return out;
 }
 
 bool dies_or_retries(const SeedForecast& seed) {
@@ -184,75 +220,131 @@ std::string without_numbers(std::string text) {
   return text;
 }
 
-/// Other settings, with the run's own padding and empty_cache(). `doubts`: those of its programs.
-Result<ForecastRemedy> simulate_settings(const ForecastRemedyRequest& request, const Candidate& candidate,
-                                         const std::vector<std::uint32_t>& lengths, std::vector<std::string>& doubts) {
-  const auto made = request.at_settings(candidate.settings);
+Result<Ran> simulate_settings(const ForecastRemedyRequest& request, const Settings& settings, ForecastRequest again) {
+  const auto made = request.at_settings(settings);
   FORESHARD_TRY(made);
-  FORESHARD_TRY(made->programs->prepare(lengths, 1));
-  doubts = made->programs->doubts();
-  ForecastRequest again = one_seed(request);
   again.process.options.memory = made->memory;
   again.process.options.as_recorded = false;
   auto ran = run_forecast(*made->programs, again);
   FORESHARD_TRY(ran);
+  return Ran{std::move(*ran), made->estimates, made->programs->doubts()};
+}
+
+/// Other settings, with the run's own padding and empty_cache().
+std::vector<ChangeTrial> settings_trials(const ForecastRemedyRequest& request) {
   const Change own{{}, request.settings.alloc_conf, request.pad, request.forecast.process.empty_cache_every};
-  const auto joined = [](std::string first, const std::string& second, const char* between) {
-    return second.empty() ? first : std::move(first) + between + second;
+  const auto joined = [](const std::string& first, const std::string& second, const char* between) {
+    return second.empty() ? first : first + between + second;
   };
-  std::string python =
-      candidate.pytorch.empty() ? pytorch_text(request.settings, candidate.settings) : candidate.pytorch;
-  ForecastRemedy remedy{joined(candidate.setting, setting_of(own), " "),
-                        joined(candidate.reason, fmt::format("{}", fmt::join(made->estimates, "; ")), "; "),
-                        joined(std::move(python), pytorch_of(own), "\n"),
-                        std::move(ran->front()),
-                        0,
-                        batch_of(candidate.settings) / batch_of(request.settings) - 1,
-                        price_of(candidate.settings, request.settings)};
-  remedy.saving = static_cast<std::int64_t>(request.before.peak_reserved()) -
-                  static_cast<std::int64_t>(remedy.outcome.peak_reserved());
-  return remedy;
+  std::vector<ChangeTrial> out;
+  for (const Candidate& candidate : settings_changes(request.settings)) {
+    const std::string python =
+        candidate.pytorch.empty() ? pytorch_text(request.settings, candidate.settings) : candidate.pytorch;
+    ChangeTrial& trial = out.emplace_back();
+    trial.remedy.setting = joined(candidate.setting, setting_of(own), " ");
+    trial.remedy.reason = candidate.reason;
+    trial.remedy.pytorch = joined(python, pytorch_of(own), "\n");
+    trial.remedy.price = price_of(candidate.settings, request.settings);
+    trial.lengths = request.forecast.lengths;
+    trial.samples = batch_of(candidate.settings) / batch_of(request.settings);
+    trial.run = [&request, settings = candidate.settings](const std::vector<std::uint64_t>& seeds, unsigned threads) {
+      return simulate_settings(request, settings, of_seeds(request.forecast, seeds, threads));
+    };
+  }
+  return out;
 }
 
 /// Of batches the largest of those that live longest.
 void leave_out_smaller(std::vector<ForecastRemedy>& useful) {
   const auto smaller = [](const ForecastRemedy& one) { return one.price == RemedyPrice::batch; };
-  std::size_t longest = 0;
+  const auto rank = [](const ForecastRemedy& one) {
+    return std::tuple(one.alone, one.over_all.out_of_memory, SIZE_MAX - one.over_all.lives_until, -one.more_tokens);
+  };
+  const ForecastRemedy* best = nullptr;
   for (const ForecastRemedy& one : useful)
-    if (smaller(one)) longest = std::max(longest, one.outcome.lives_until());
-  bool found = false;
-  std::erase_if(useful, [&](const ForecastRemedy& one) {
-    if (!smaller(one)) return false;
-    const bool kept = !found && one.outcome.lives_until() == longest;
-    found |= kept;
-    return !kept;
-  });
+    if (smaller(one) && (best == nullptr || rank(one) < rank(*best))) best = &one;
+  if (best == nullptr) return;
+  const std::string kept = best->setting;
+  std::erase_if(useful, [&](const ForecastRemedy& one) { return smaller(one) && one.setting != kept; });
 }
 
-/// Adds what other settings do.
-void try_settings(const ForecastRemedyRequest& request, const std::vector<std::uint32_t>& lengths,
-                  const std::vector<std::string>& known, ForecastRemedies& out) {
-  constexpr std::size_t kManyLengths = 1024;  // whose programs are held for one change at a time
-  const std::vector<Candidate> list = settings_changes(request.settings);
-  std::vector<Result<ForecastRemedy>> ran(list.size(), fail(ErrorKind::usage, "not simulated"));
-  std::vector<std::vector<std::string>> doubts(list.size());
+/// `more`, where they are not `known` already.
+void add_doubts(const std::string& setting, const std::vector<std::string>& more, const std::vector<std::string>& known,
+                std::vector<std::string>& doubts) {
+  const auto among = [](const std::vector<std::string>& list, const std::string& text) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](const std::string& one) { return without_numbers(one) == without_numbers(text); });
+  };
+  for (const std::string& doubt : more) {
+    const std::string text = fmt::format("{}: {}", setting, doubt);
+    if (!among(known, doubt) && !among(doubts, text)) doubts.push_back(text);
+  }
+}
+
+/// On the seed that fares worst: leaves those of `trials` that help there.
+void try_on_seed(std::vector<ChangeTrial>& trials, const ForecastRemedyRequest& request, unsigned threads,
+                 const std::vector<std::string>& known, ForecastRemedies& out) {
+  std::vector<Result<Ran>> ran(trials.size(), fail(ErrorKind::usage, "not simulated"));
   for_each(
-      list.size(), lengths.size() > kManyLengths ? 1 : request.forecast.threads,
-      [&](std::size_t i) { ran[i] = simulate_settings(request, list[i], lengths, doubts[i]); },
+      trials.size(), threads, [&](std::size_t i) { ran[i] = trials[i].run({out.seed}, 1); },
       [&](std::size_t done) {
-        if (request.on_progress) request.on_progress(done, list.size());
+        if (request.on_progress) request.on_progress(done, trials.size());
       });
-  for (std::size_t i = 0; i < ran.size(); ++i) {
+  std::vector<ChangeTrial> useful;
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    ForecastRemedy& remedy = trials[i].remedy;
     if (!ran[i]) {
-      out.impossible.push_back(list[i].setting + ": " + ran[i].error().what);
+      out.impossible.push_back(remedy.setting + ": " + ran[i].error().what);
       continue;
     }
-    for (const std::string& doubt : doubts[i])
-      if (std::none_of(known.begin(), known.end(),
-                       [&](const std::string& own) { return without_numbers(own) == without_numbers(doubt); }))
-        out.doubts.push_back(list[i].setting + ": " + doubt);
-    keep(std::move(*ran[i]), out);
+    ++out.tried;
+    add_doubts(remedy.setting, ran[i]->doubts, known, out.doubts);
+    if (!ran[i]->estimates.empty()) remedy.reason += fmt::format("; {}", fmt::join(ran[i]->estimates, "; "));
+    fill_in(trials[i], request.forecast, ran[i]->seeds, out.before_seed);
+    remedy.outcome = std::move(ran[i]->seeds.front());
+    if (helps(remedy.over_all, out.before_seed)) useful.push_back(std::move(trials[i]));
   }
+  trials = std::move(useful);
+}
+
+/// On all seeds but that one, which it ran on; false where it does not help all of them together.
+bool helps_all(ChangeTrial& trial, const ForecastRemedyRequest& request, const std::vector<std::uint64_t>& others,
+               const std::vector<std::string>& known, ForecastRemedies& out) {
+  auto ran = trial.run(others, request.forecast.threads);
+  if (!ran) {
+    --out.tried;
+    out.impossible.push_back(trial.remedy.setting + ": " + ran.error().what);
+    return false;
+  }
+  add_doubts(trial.remedy.setting, ran->doubts, known, out.doubts);
+  ran->seeds.push_back(trial.remedy.outcome);
+  fill_in(trial, request.forecast, ran->seeds, out.before);
+  return helps(trial.remedy.over_all, out.before);
+}
+
+/// On all seeds, those that help most first: leaves those that help there, and those that stay simulated on one.
+void try_on_all(std::vector<ChangeTrial>& trials, const ForecastRemedyRequest& request,
+                const std::vector<std::string>& known, ForecastRemedies& out) {
+  std::vector<std::uint64_t> others = request.forecast.seeds;
+  std::erase(others, out.seed);
+  if (others.empty()) return;
+  std::vector<std::size_t> order(trials.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return place_of(trials[a].remedy) < place_of(trials[b].remedy);
+  });
+  const std::size_t enough = others.size() < kSeedsForAll ? SIZE_MAX : kRemediesForMany;
+  std::size_t living = 0;
+  std::size_t done = 0;
+  std::vector<bool> helpful(trials.size());
+  for (const std::size_t i : order) {
+    trials[i].remedy.alone = living >= enough;
+    helpful[i] = trials[i].remedy.alone || helps_all(trials[i], request, others, known, out);
+    if (helpful[i] && trials[i].remedy.over_all.out_of_memory == 0) ++living;
+    if (request.on_progress) request.on_progress(++done, trials.size());
+  }
+  std::size_t next = 0;
+  std::erase_if(trials, [&](const ChangeTrial&) { return !helpful[next++]; });
 }
 
 }  // namespace
@@ -287,60 +379,33 @@ std::string joined_alloc_conf(std::string_view own, std::string_view added) {
   return out;
 }
 
-std::size_t worst_of(const std::vector<SeedForecast>& seeds) {
-  const auto fares = [](const SeedForecast& seed) {
-    return std::tuple(seed.lives_until(), seed.first_retry().value_or(SIZE_MAX), UINT64_MAX - seed.peak_reserved());
-  };
-  const auto worst = std::min_element(
-      seeds.begin(), seeds.end(), [&](const SeedForecast& a, const SeedForecast& b) { return fares(a) < fares(b); });
-  return static_cast<std::size_t>(worst - seeds.begin());
-}
-
-Result<ForecastRemedies> find_forecast_remedies(ProgramSource& programs, const ForecastRemedyRequest& request) {
+Result<ForecastRemedies> find_forecast_remedies(ProgramSource& programs, const ForecastRemedyRequest& request,
+                                                const std::vector<SeedForecast>& seeds) {
+  constexpr std::size_t kManyLengths = 1024;  // whose programs are held for one change at a time
+  const SeedForecast& worst = seeds[worst_of(seeds)];
   ForecastRemedies out;
-  out.seed = request.before.seed;
-  out.before = request.before;
-  std::vector<Change> list;
-  std::vector<Lengths> lengths;
+  out.seed = worst.seed;
+  out.before = outcome_of(seeds);
+  out.before_seed = outcome_of(std::span(&worst, 1));
   const std::vector<std::string> doubts = programs.doubts();
-  const std::vector<std::uint32_t> own = request.forecast.lengths.distinct(out.seed, request.forecast.steps);
-  for (Change& candidate : Changes(request).list()) {
-    if (candidate.other_conf && candidate.alloc_conf == request.settings.alloc_conf) continue;
-    Lengths padded = request.forecast.lengths.padded(candidate.pad);
-    const auto needed = padded.distinct(out.seed, request.forecast.steps);
-    if (candidate.pad != request.pad && needed == own) continue;
-    if (const auto made = programs.prepare(needed, request.forecast.threads); !made) {
-      out.impossible.push_back(setting_of(candidate) + ": " + made.error().what);
-      continue;
-    }
-    list.push_back(std::move(candidate));
-    lengths.push_back(std::move(padded));
+  const unsigned threads = request.forecast.threads;
+  std::vector<ChangeTrial> trials = change_trials(programs, request, out.seed, out.impossible);
+  try_on_seed(trials, request, threads, {}, out);
+  if (request.at_settings && dies_or_retries(worst)) {
+    std::vector<ChangeTrial> others = settings_trials(request);
+    const std::size_t lengths = request.forecast.lengths.distinct(out.seed, request.forecast.steps).size();
+    try_on_seed(others, request, lengths > kManyLengths ? 1 : threads, programs.doubts(), out);
+    std::move(others.begin(), others.end(), std::back_inserter(trials));
   }
-  for (const std::string& doubt : programs.doubts())
-    if (std::find(doubts.begin(), doubts.end(), doubt) == doubts.end()) out.doubts.push_back(doubt);
-  std::vector<Result<ForecastRemedy>> ran(list.size(), fail(ErrorKind::usage, "not simulated"));
-  for_each(
-      list.size(), request.forecast.threads,
-      [&](std::size_t i) { ran[i] = simulate(programs, request, list[i], lengths[i]); },
-      [&](std::size_t done) {
-        if (request.on_progress) request.on_progress(done, list.size());
-      });
-  for (std::size_t i = 0; i < ran.size(); ++i) {
-    if (!ran[i]) {
-      out.impossible.push_back(setting_of(list[i]) + ": " + ran[i].error().what);
-      continue;
-    }
-    keep(std::move(*ran[i]), out);
-  }
-  if (request.at_settings && dies_or_retries(out.before)) try_settings(request, own, programs.doubts(), out);
+  try_on_all(trials, request, programs.doubts(), out);
+  for (ChangeTrial& trial : trials) out.useful.push_back(std::move(trial.remedy));
   leave_out_smaller(out.useful);
-  const auto place = [](const ForecastRemedy& one) {
-    const auto [dead, giving_back, churn, peak] = rank_of(one.outcome);
-    const bool same = one.price == RemedyPrice::none;
-    return std::tuple(dead, one.price, giving_back, same ? churn : 0, same ? peak : 0);
-  };
+  out.useless = out.tried - out.useful.size();
   std::stable_sort(out.useful.begin(), out.useful.end(),
-                   [&](const ForecastRemedy& a, const ForecastRemedy& b) { return place(a) < place(b); });
+                   [](const ForecastRemedy& a, const ForecastRemedy& b) { return place_of(a) < place_of(b); });
+  std::vector<std::string> of_lengths = programs.doubts();
+  std::erase_if(of_lengths, [&](const std::string& one) { return std::ranges::find(doubts, one) != doubts.end(); });
+  out.doubts.insert(out.doubts.begin(), of_lengths.begin(), of_lengths.end());
   return out;
 }
 

@@ -1,4 +1,5 @@
-// What would keep reserved memory from growing, or the process alive: each change is simulated on the same lengths.
+// What would keep reserved memory from growing, or the process alive: each change is simulated on the same lengths, of
+// the seed that fares worst first, and where it helps there of all seeds.
 //
 // Who: cli's forecast. Deterministic for any number of threads.
 #pragma once
@@ -13,6 +14,7 @@
 #include "core/base/error.hpp"
 #include "core/settings/settings.hpp"
 #include "sim/forecast/forecast.hpp"
+#include "sim/forecast/seeds_outcome.hpp"
 #include "sim/forecast/settings_changes.hpp"
 
 namespace foreshard::sim {
@@ -29,22 +31,31 @@ struct ForecastRemedy {
   /// Options of forecast, all that was simulated: "--alloc-conf expandable_segments:True", and of a run that is padded
   /// already "--alloc-conf expandable_segments:True --pad 64".
   std::string setting;
-  std::string reason;   ///< what it changes, one sentence
-  std::string pytorch;  ///< the lines of Python and of the environment that set all of it
-  SeedForecast outcome;
-  std::int64_t saving = 0;  ///< of the largest reserved, against the same seed without it; bytes
+  std::string reason;       ///< what it changes, one sentence
+  std::string pytorch;      ///< the lines of Python and of the environment that set all of it
+  SeedForecast outcome;     ///< of the seed that fares worst without it
+  SeedsOutcome over_all;    ///< of all seeds; where `alone` of that one
+  bool alone = false;       ///< simulated on that seed alone: kSeedsForAll
+  std::int64_t saving = 0;  ///< of the largest reserved, against the same seeds without it; bytes
   double more_tokens =
       0;  ///< relative: what padding adds to the tokens of all steps; negative: a smaller batch has less
   RemedyPrice price = RemedyPrice::none;
 };
 
+/// Of more seeds the changes that help most are simulated on all of them, until so many are found that no seed dies
+/// with; the others stay simulated on one seed: each takes as long as the forecast itself.
+inline constexpr std::size_t kSeedsForAll = 16;
+inline constexpr std::size_t kRemediesForMany = 4;
+
 struct ForecastRemedies {
-  std::uint64_t seed = 0;  ///< whose lengths they were simulated on
-  SeedForecast before;
-  /// Those that live longest first, of these by price, then those with the fewest steps that give segments back, then
-  /// (of RemedyPrice::none) with the fewest cudaFree and cudaMalloc calls where segments go back (SeedForecast::churn),
-  /// then the smallest; others in the order of settings_changes(). Of those that live no longer none has more of either
-  /// than the run without them. Of smaller batches only the largest that lives longest.
+  std::uint64_t seed = 0;    ///< that fares worst, whose lengths all were simulated on
+  SeedsOutcome before;       ///< of all seeds
+  SeedsOutcome before_seed;  ///< of `seed`
+  /// Those on all seeds first. Of these: with which the fewest seeds run out of memory, then those that live longest,
+  /// then the fewest retries, then by price, then the fewest steps that give segments back, then (of RemedyPrice::none)
+  /// the fewest cudaFree and cudaMalloc calls where segments go back (SeedForecast::churn), then the smallest; others
+  /// in the order of settings_changes(). Each helps() on the seeds that it was simulated on, and on `seed`. Of smaller
+  /// batches only the largest that lives longest.
   std::vector<ForecastRemedy> useful;
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and are not among the useful
@@ -53,25 +64,22 @@ struct ForecastRemedies {
 };
 
 struct ForecastRemedyRequest {
-  ForecastRequest forecast;     ///< of which `before` is one seed's
+  ForecastRequest forecast;     ///< all its seeds
   Settings settings;            ///< what it was made at: alloc_conf and PyTorch version
   std::uint32_t pad = 1;        ///< what its lengths are padded to already; paddings that are no multiple are not tried
-  SeedForecast before;          ///< the seed that fares worst
   SimMemoryOptions memory;      ///< as another allocator configuration finds it: no recorded addresses
-  ForecastAt at_settings = {};  ///< other settings are tried where `before` dies or retries; null: they are not
+  ForecastAt at_settings = {};  ///< other settings are tried where the worst dies or retries; null: they are not
   std::function<void(std::size_t done, std::size_t all)> on_progress = {};
 };
 
-/// Fails where the configuration of `settings` does.
+/// `seeds`: what run_forecast() said of `request.forecast`, at least one. Fails where the configuration of `settings`
+/// does.
 [[nodiscard]] Result<ForecastRemedies> find_forecast_remedies(ProgramSource& programs,
-                                                              const ForecastRemedyRequest& request);
+                                                              const ForecastRemedyRequest& request,
+                                                              const std::vector<SeedForecast>& seeds);
 
 /// `own` with `added`'s entries, which take the place of those of the same name: "a:1,b:[4:1,>:2]" and "a:2" give
 /// "b:[4:1,>:2],a:2". For PYTORCH_ALLOC_CONF.
 [[nodiscard]] std::string joined_alloc_conf(std::string_view own, std::string_view added);
-
-/// The one that fares worst: out of memory first, then the earliest retry, then the most reserved; of equal ones the
-/// first.
-[[nodiscard]] std::size_t worst_of(const std::vector<SeedForecast>& seeds);
 
 }  // namespace foreshard::sim

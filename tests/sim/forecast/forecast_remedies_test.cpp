@@ -1,6 +1,9 @@
 // Remedies of a forecast of stacks of memory: simulated on the same lengths, ranked, equal on any number of threads.
 #include "sim/forecast/forecast_remedies.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 #include "sim/forecast/longest_alone.hpp"
 #include "tests/catch.hpp"
 #include "tests/sim/forecast/hand_programs.hpp"
@@ -28,9 +31,8 @@ ForecastRemedies remedies_of(unsigned threads, std::optional<Bytes> limit = {}, 
   wanted.pad = pad;
   const auto seeds = run_forecast(programs, wanted.forecast);
   REQUIRE(seeds);
-  wanted.before = seeds->at(worst_of(*seeds));
   wanted.memory = wanted.forecast.process.options.memory;
-  auto found = find_forecast_remedies(programs, wanted);
+  auto found = find_forecast_remedies(programs, wanted, *seeds);
   REQUIRE(found);
   return std::move(*found);
 }
@@ -64,42 +66,127 @@ TEST_CASE("remedies save what they say, best first", "[forecast]") {
     INFO(remedy.setting);
     CHECK(remedy.setting == many.useful[i].setting);
     CHECK(remedy.saving > 0);
-    CHECK(remedy.outcome.peak_reserved() >= last);
+    CHECK(remedy.over_all.peak_reserved >= last);
     CHECK_FALSE(remedy.pytorch.empty());
-    last = remedy.outcome.peak_reserved();
+    last = remedy.over_all.peak_reserved;
   }
   CHECK(one.useful.front().setting == "--alloc-conf expandable_segments:True");
 }
 
 TEST_CASE("under a limit garbage collection is tried, and living longer comes first", "[forecast]") {
   const ForecastRemedies found = remedies_of(2, 300 * kMiB);
-  CHECK_FALSE(found.before.retries.empty());
-  for (const ForecastRemedy& remedy : found.useful)
-    if (!found.before.out_of_memory) CHECK_FALSE(remedy.outcome.out_of_memory);
+  CHECK(found.before.first_retry);
+  for (const ForecastRemedy& remedy : found.useful) CHECK(remedy.over_all.out_of_memory <= found.before.out_of_memory);
 }
 
 TEST_CASE("nothing helps that gives segments back more often without saving the run", "[forecast]") {
   for (const Bytes limit : {300 * kMiB, 340 * kMiB, 400 * kMiB}) {
     const ForecastRemedies found = remedies_of(2, limit);
-    std::size_t steps = 0;
+    std::int64_t retries = 0;
     for (const ForecastRemedy& remedy : found.useful) {
       INFO(limit << ": " << remedy.setting);
-      if (found.before.out_of_memory || remedy.outcome.out_of_memory) continue;
-      CHECK(remedy.outcome.steps_giving_back <= found.before.steps_giving_back);
-      CHECK(remedy.outcome.churn() <= found.before.churn());
-      CHECK(remedy.outcome.num_alloc_retries() <= found.before.num_alloc_retries());
-      CHECK(remedy.outcome.steps_giving_back >= steps);  // the fewest come first
-      steps = remedy.outcome.steps_giving_back;
+      const SeedsOutcome& over = remedy.over_all;
+      if (found.before.out_of_memory > 0 || over.out_of_memory > 0) continue;
+      CHECK(over.steps_giving_back <= found.before.steps_giving_back);
+      CHECK(over.churn <= found.before.churn);
+      CHECK(over.num_alloc_retries <= found.before.num_alloc_retries);
+      CHECK(over.num_alloc_retries >= retries);  // the fewest come first
+      retries = over.num_alloc_retries;
     }
   }
 }
 
+TEST_CASE("a change is simulated on all seeds, and what it does is the worst of each number", "[forecast]") {
+  StackPrograms programs({300'000, 100'000, 500'000});
+  ForecastRemedyRequest wanted;
+  wanted.forecast = request(2);
+  wanted.memory = wanted.forecast.process.options.memory;
+  const auto seeds = run_forecast(programs, wanted.forecast);
+  REQUIRE(seeds);
+  const auto found = find_forecast_remedies(programs, wanted, *seeds);
+  REQUIRE(found);
+  REQUIRE_FALSE(found->useful.empty());
+  CHECK(found->before.peak_reserved == std::max(seeds->at(0).peak_reserved(), seeds->at(1).peak_reserved()));
+  for (const ForecastRemedy& remedy : found->useful) {
+    if (!remedy.setting.starts_with("--alloc-conf")) continue;
+    INFO(remedy.setting);
+    CHECK_FALSE(remedy.alone);
+    CHECK(remedy.over_all.seeds == 2);
+    ForecastRequest again = wanted.forecast;
+    again.process = {process(8 * kGiB, {}, remedy.setting.substr(std::string("--alloc-conf ").size()))};
+    const auto ran = run_forecast(programs, again);
+    REQUIRE(ran);
+    CHECK(remedy.over_all.peak_reserved == outcome_of(*ran).peak_reserved);
+    CHECK(remedy.saving == static_cast<std::int64_t>(found->before.peak_reserved - remedy.over_all.peak_reserved));
+  }
+}
+
+TEST_CASE("of many seeds the changes that help most are simulated on all, others on one, and come last", "[forecast]") {
+  StackPrograms programs({300'000, 100'000, 500'000});
+  ForecastRemedyRequest wanted;
+  wanted.forecast = request(2);
+  wanted.forecast.steps = 60;
+  wanted.forecast.seeds.resize(kSeedsForAll + 1);
+  std::iota(wanted.forecast.seeds.begin(), wanted.forecast.seeds.end(), 1U);
+  wanted.memory = wanted.forecast.process.options.memory;
+  const auto seeds = run_forecast(programs, wanted.forecast);
+  REQUIRE(seeds);
+  const auto found = find_forecast_remedies(programs, wanted, *seeds);
+  REQUIRE(found);
+  std::size_t on_all = 0;
+  bool alone = false;
+  for (const ForecastRemedy& remedy : found->useful) {
+    CHECK(remedy.over_all.seeds == (remedy.alone ? 1 : kSeedsForAll + 1));
+    CHECK((remedy.alone || !alone));
+    alone |= remedy.alone;
+    if (!remedy.alone) ++on_all;
+  }
+  CHECK(on_all > 0);
+  CHECK(on_all <= kRemediesForMany);
+}
+
+TEST_CASE("fewer seeds that run out of memory help, and one that does so earlier in place of another does not",
+          "[forecast]") {
+  SeedsOutcome before;
+  before.seeds = 2;
+  before.out_of_memory = 1;
+  before.lives_until = 50;
+  SeedsOutcome changed = before;
+  CHECK_FALSE(helps(changed, before));
+  changed.lives_until = 40;  // another seed, earlier
+  CHECK_FALSE(helps(changed, before));
+  changed.lives_until = 60;
+  CHECK(helps(changed, before));
+  changed.out_of_memory = 2;
+  CHECK_FALSE(helps(changed, before));
+  changed.out_of_memory = 0;
+  changed.lives_until = SIZE_MAX;
+  changed.num_alloc_retries = 9;
+  CHECK(helps(changed, before));
+}
+
+TEST_CASE("of seeds that live the one with the most retries fares worst, not the one that retries first",
+          "[forecast]") {
+  const auto retrying = [](std::size_t step, std::int32_t retries) {
+    SeedForecast seed;
+    RetryStep one;
+    one.step = step;
+    one.retries = retries;
+    seed.retries.push_back(one);
+    return seed;
+  };
+  std::vector<SeedForecast> seeds{retrying(4, 1), retrying(9, 131), retrying(7, 131)};
+  CHECK(worst_of(seeds) == 2);
+  seeds[0].out_of_memory = FailedStep{};
+  CHECK(worst_of(seeds) == 0);
+}
+
 TEST_CASE("empty_cache behind a step gives segments back in it", "[forecast]") {
   const ForecastRemedies found = remedies_of(1, {}, {}, 1, 50);
-  CHECK(found.before.retries.empty());
+  CHECK_FALSE(found.before.first_retry);
   CHECK(found.before.steps_giving_back == 4);  // of 200 steps
   CHECK(found.before.driver_frees > 0);
-  CHECK(found.before.churn() == found.before.driver_frees + found.before.driver_allocations);
+  CHECK(found.before.churn >= found.before.driver_frees);
   REQUIRE_FALSE(found.useful.empty());
   for (const ForecastRemedy& remedy : found.useful) {
     CHECK(remedy.setting.ends_with(" --empty-cache 50"));
@@ -202,8 +289,7 @@ TEST_CASE("other settings are tried where the process dies, cheapest first, and 
   wanted.memory = wanted.forecast.process.options.memory;
   const auto seeds = run_forecast(programs, wanted.forecast);
   REQUIRE(seeds);
-  wanted.before = seeds->at(worst_of(*seeds));
-  REQUIRE(wanted.before.out_of_memory);
+  REQUIRE(seeds->at(worst_of(*seeds)).out_of_memory);
   wanted.at_settings = [&](const Settings& settings) -> Result<SettingsForecast> {
     if (settings.offload) return fail(ErrorKind::usage, "not here");
     const bool halves = settings.checkpoint != Checkpoint::none;
@@ -211,7 +297,7 @@ TEST_CASE("other settings are tried where the process dies, cheapest first, and 
     std::vector<Bytes> sizes{300'000 / share, 100'000 / share, 500'000 / share};
     return SettingsForecast{std::make_unique<StackPrograms>(std::move(sizes)), wanted.memory, {"an estimate"}};
   };
-  const auto found = find_forecast_remedies(programs, wanted);
+  const auto found = find_forecast_remedies(programs, wanted, *seeds);
   REQUIRE(found);
   const auto of = [&](const std::string& setting) {
     return std::find_if(found->useful.begin(), found->useful.end(),
