@@ -127,12 +127,13 @@ double tokens(const Lengths& lengths, const std::vector<std::uint64_t>& seeds, s
   return static_cast<double>(sum);
 }
 
-/// What is better comes first.
+/// What is better comes first. A smaller batch is another training step: it comes behind all that live as long.
 auto place_of(const ForecastRemedy& one) {
   const SeedsOutcome& all = one.over_all;
   const bool same = one.price == RemedyPrice::none;
-  return std::tuple(one.alone, all.out_of_memory, SIZE_MAX - all.lives_until, all.num_alloc_retries, one.price,
-                    all.steps_giving_back, same ? all.churn : 0, same ? all.peak_reserved : 0);
+  return std::tuple(one.alone, all.out_of_memory, SIZE_MAX - all.lives_until, one.price == RemedyPrice::batch,
+                    all.num_alloc_retries, one.price, all.steps_giving_back, same ? all.churn : 0,
+                    same ? all.peak_reserved : 0);
 }
 
 /// What a trial did to `ran`, the seeds that it was simulated on.
