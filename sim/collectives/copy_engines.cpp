@@ -20,7 +20,7 @@ double copy_start_us(const MachineProfile& machine, const Group& group) {
 }
 
 /// What the copies of further tensors add. All copies of a call are put at once, and start while others move: of nine
-/// tensors of a Llama block, 218 and 436 MB, nothing (docs/own_program.md, What copies of single parameters cost).
+/// tensors of a Llama block, 218 and 436 MB, nothing (docs/own_program.md, What is still copied).
 double late_starts_us(const MachineProfile& machine, const Group& group) {
   const double starts = (group.tensors - 1) * group.ranks * machine.nccl.copy_start;
   return std::max(0.0, starts - transfer_us(group.wire(), machine.links.pull));
