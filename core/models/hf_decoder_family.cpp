@@ -1,4 +1,4 @@
-// LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, MixtralForCausalLM, Qwen3MoeForCausalLM and
+// LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, MixtralForCausalLM, Qwen3MoeForCausalLM and
 // DeepseekV3ForCausalLM of Hugging Face transformers 5: sdpa, no cache, labels given. The names that Python drops go in
 // the same order here.
 #include <fmt/format.h>
@@ -27,6 +27,7 @@ class HfDecoder final : public Family {
   [[nodiscard]] Tensor loss(WrappedModel& model, const Tensors& inputs, const BatchSize& size) const override;
 
  private:
+  [[nodiscard]] Result<void> check_window(std::uint64_t seq) const;
   /// One that the GPU holds, and how many parameters stand before it in the order of modules.
   struct Buffer {
     Bytes bytes;
@@ -149,7 +150,21 @@ std::vector<ParameterId> HfDecoder::parameters_order() const {
   return hf_parameters_order(root_parameters(), 1, first_.back());
 }
 
-Result<void> HfDecoder::check(const Settings& settings, const BatchSize&) const {
+/// From the window's length on there is a mask (transformers 5, masking_utils.py, _ignore_causal_mask_sdpa), which only
+/// another kernel takes.
+Result<void> HfDecoder::check_window(std::uint64_t seq) const {
+  if (c_.sliding_window == 0 || seq < c_.sliding_window) return {};
+  return fail(ErrorKind::usage,
+              fmt::format("{}: attention in a sliding window of {} tokens is not modelled for sequences of {}", c_.name,
+                          c_.sliding_window, seq),
+              {},
+              fmt::format("sequences below {} run without a mask and are; \"sliding_window\": null in the "
+                          "configuration plans attention over the whole sequence",
+                          c_.sliding_window));
+}
+
+Result<void> HfDecoder::check(const Settings& settings, const BatchSize& size) const {
+  FORESHARD_TRY(check_window(size.seq));
   const DType compute = settings.param_dtype.value_or(c_.dtype);
   if (c_.experts > 0 && itemsize(compute) != 2)
     return fail(ErrorKind::usage, fmt::format("{}: grouped products of experts need a 16-bit dtype", c_.name), {},

@@ -63,9 +63,10 @@ struct ModelConfig {
   std::uint32_t kv_heads = 0;  ///< equals `heads` without grouping
   std::uint64_t head_dim = 0;
   std::uint64_t vocab = 0;
-  std::uint64_t positions = 0;  ///< learned positions (gpt2, torch_transformer); 0: none
-  LatentAttention latent = {};  ///< deepseek_v3; head_dim is then that of q and k
-  std::uint32_t experts = 0;    ///< mixtral, qwen3_moe, deepseek_v3: routed ones
+  std::uint64_t positions = 0;       ///< learned positions (gpt2, torch_transformer); 0: none
+  std::uint32_t sliding_window = 0;  ///< mistral, mixtral: tokens that attention looks back; 0: all
+  LatentAttention latent = {};       ///< deepseek_v3; head_dim is then that of q and k
+  std::uint32_t experts = 0;         ///< mixtral, qwen3_moe, deepseek_v3: routed ones
   std::uint32_t experts_per_token = 0;
   std::uint32_t expert_ranks = 1;    ///< ranks that the experts are split over (Settings::expert_parallel)
   std::uint32_t shared_experts = 0;  ///< deepseek_v3: every token passes them, as one feed-forward of their width

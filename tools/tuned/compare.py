@@ -15,17 +15,28 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-QWEN3 = {
-    "model_type": "qwen3", "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28,
-    "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
-    "tie_word_embeddings": False,
+CONFIGS = {  # of transformers
+    "qwen3-1.7b": {
+        "model_type": "qwen3", "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28,
+        "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
+    },
+    "qwen3-8b": {
+        "model_type": "qwen3", "hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 36,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
+    },
+    "mistral-7b": {
+        "model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32768, "sliding_window": None,
+    },
 }  # fmt: skip
-CASES = {  # source, model of train.py, batch, seq, further options of tune
+CASES = {  # source, model of train.py where that has its own, batch, seq, further options of tune
     "llama-1b": ("llama-1b", "1b", 2, 2048, []),
     "llama-3b": ("llama-3b", "3b", 2, 2048, []),
     "llama-8b": ("llama-8b", "8b", 1, 2048, ["--memory-limit", "75GiB"]),
-    "qwen3-1.7b": (QWEN3, QWEN3, 2, 2048, []),
-    "qwen3-1.7b-4": (QWEN3, QWEN3, 4, 2048, []),
+    "qwen3-1.7b": ("qwen3-1.7b", None, 2, 2048, []),
+    "qwen3-1.7b-4": ("qwen3-1.7b", None, 4, 2048, []),
+    "qwen3-8b": ("qwen3-8b", None, 2, 2048, []),
+    "mistral-7b": ("mistral-7b", None, 2, 2048, []),
     "llama-1b-512": ("llama-1b", "1b", 1, 512, []),
 }
 SETTINGS = {"as asked for": "start", "best uniform": "uniform", "tuned": "best"}
@@ -56,9 +67,10 @@ def train(out, name, lines, model, batch, seq, gpus):
 
 def compare(out, case, foreshard, gpus, machine):
     source, model, batch, seq, more = CASES[case]
-    if source is QWEN3:
+    if source in CONFIGS:
+        config = CONFIGS[source]
         source = model = str(out / f"{case}.config.json")
-        Path(source).write_text(json.dumps(QWEN3))
+        Path(source).write_text(json.dumps(config))
     arguments = [source, "--gpus", str(gpus), "--batch", str(batch), "--seq", str(seq), *more]
     arguments += ["--machine", machine, "--param-dtype", "bfloat16", "--reduce-dtype", "float32"]
     answer = tuned(foreshard, arguments)

@@ -27,7 +27,7 @@ constexpr Bytes kLargestFile = 4 * kMiB;
 constexpr std::uint32_t kUsualSeq = 2048;
 
 /// A model_type: its generator (core/models/generate.cpp) and what its config.json leaves open. Defaults:
-/// transformers 4.57, the config class's __init__.
+/// transformers 4.57, the config class's __init__. mistral is Llama without biases (modeling_mistral.py).
 struct ModelType {
   std::string_view type;
   ModelFamily family;
@@ -37,11 +37,13 @@ struct ModelType {
   bool always_bias = false;     ///< q, k, v have biases whatever the configuration says (modeling_qwen2.py)
   bool tied = false;            ///< default of tie_word_embeddings
   std::string_view activation;  ///< the one that the generator knows, and the default
+  std::uint32_t window = 0;     ///< default of sliding_window where the class has that key; 0: null
 };
 
 // gpt2 has no tie_word_embeddings of its own: PretrainedConfig's True holds.
 constexpr std::array kModelTypes{
     ModelType{"llama", ModelFamily::hf_llama, 0, 0, true, false, false, "silu"},
+    ModelType{"mistral", ModelFamily::hf_llama, 8, 0, false, false, false, "silu", 4096},
     ModelType{"qwen2", ModelFamily::hf_qwen2, 32, 0, false, true, false, "silu"},
     ModelType{"qwen3", ModelFamily::hf_qwen3, 32, 128, true, false, false, "silu"},
     ModelType{"mixtral", ModelFamily::hf_mixtral, 8, 0, false, false, false, "silu"},
@@ -137,6 +139,12 @@ void read_experts(ConfigKeys& keys, const ExpertKeys& experts, ModelConfig& mode
                                                    model.experts_per_token, model.experts, experts.count));
 }
 
+/// All layers have it, unlike those of Qwen's max_window_layers. null says that there is none; absent is the default.
+void read_window(ConfigKeys& keys, const ModelType& family, ModelConfig& model) {
+  if (keys.is_null("sliding_window")) return;
+  model.sliding_window = static_cast<std::uint32_t>(keys.size_or({"sliding_window"}, kMaxPositions, family.window));
+}
+
 /// Defaults of DeepseekV3Config (transformers 4.57).
 void read_deepseek(ConfigKeys& keys, ModelConfig& model) {
   LatentAttention& latent = model.latent;
@@ -180,7 +188,8 @@ void read_decoder(ConfigKeys& keys, const ModelType& family, ModelConfig& model)
   model.kv_heads = static_cast<std::uint32_t>(keys.size_or({"num_key_value_heads"}, kMaxHeads, kv_heads));
   if (family.family == ModelFamily::hf_deepseek_v3) return read_deepseek(keys, model);
   model.head_dim = keys.size_or({"head_dim"}, kMaxWidth, family.head_dim);
-  model.mlp_bias = family.family == ModelFamily::hf_llama && keys.flag_or("mlp_bias", false);
+  model.mlp_bias = family.type == "llama" && keys.flag_or("mlp_bias", false);
+  if (family.type == "mistral" || family.type == "mixtral") read_window(keys, family, model);
   if (family.family == ModelFamily::hf_mixtral) read_experts(keys, {"num_local_experts", 8, 2}, model);
   if (family.family != ModelFamily::hf_qwen3_moe) return;
   read_experts(keys, {"num_experts", 128, 8}, model);
@@ -238,10 +247,7 @@ void add_warnings(ConfigKeys& keys, const ModelType& family, ModelFile& file) {
         fmt::format("dropout ({}) is left out: its masks and kernels are not in the plan; "
                     "set it to 0 to compare",
                     fmt::join(on, ", ")));
-  const bool window = family.family == ModelFamily::hf_mixtral
-                          ? keys.has("sliding_window")
-                          : keys.has("use_sliding_window") && keys.flag_or("use_sliding_window", false);
-  if (window)
+  if (keys.has("use_sliding_window") && keys.flag_or("use_sliding_window", false))
     file.warnings.emplace_back("the sliding window is left out: attention is planned over the whole sequence");
   if (family.family == ModelFamily::hf_deepseek_v3 && keys.number_or("num_nextn_predict_layers", 0) > 0)
     file.warnings.emplace_back(

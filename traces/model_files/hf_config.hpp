@@ -1,8 +1,8 @@
 // A Hugging Face `config.json` as a ModelConfig, for the families whose eager code is known.
 //
-// Keys and defaults are those of transformers 4.57 (configuration_llama.py, _qwen2.py, _qwen3.py, _mixtral.py,
-// _gpt2.py, configuration_utils.py). Keys that shape neither memory nor time (token ids, epsilons, rope_scaling,
-// initializer_range) are passed over, as that library passes over what it does not know. Pure but for
+// Keys and defaults are those of transformers 4.57 (configuration_llama.py, _mistral.py, _qwen2.py, _qwen3.py,
+// _mixtral.py, _gpt2.py, configuration_utils.py). Keys that shape neither memory nor time (token ids, epsilons,
+// rope_scaling, initializer_range) are passed over, as that library passes over what it does not know. Pure but for
 // read_hf_config; never throws.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace foreshard::traces {
 
-/// "llama", "qwen2", "qwen3", "mixtral", "gpt2"
+/// "llama", "mistral", "qwen2", …
 [[nodiscard]] std::span<const std::string_view> hf_model_types();
 
 /// `name` stands for the file in messages; the model is called `model_name`, or what "_name_or_path" says.

@@ -121,6 +121,22 @@ TEST_CASE("absent keys have the library's defaults, by family") {
   CHECK(gpt2.warnings.empty());
 }
 
+TEST_CASE("mistral: Llama without biases, in a sliding window unless it is null") {
+  const std::string sizes = R"({"model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32768)";
+  const ModelFile usual = read(sizes + R"(, "attention_bias": true, "mlp_bias": true})");  // keys of llama's alone
+  CHECK(usual.model.family == ModelFamily::hf_llama);
+  CHECK(usual.model.name == "mistral");
+  CHECK(usual.model.kv_heads == 8);
+  CHECK(usual.model.head_dim == 128);
+  CHECK(usual.model.sliding_window == 4096);
+  CHECK((!usual.model.attention_bias && !usual.model.mlp_bias));
+  CHECK(usual.warnings.empty());
+  CHECK(read(sizes + R"(, "sliding_window": 1024})").model.sliding_window == 1024);
+  CHECK(read(sizes + R"(, "sliding_window": null})").model.sliding_window == 0);
+  CHECK(refused(sizes + R"(, "sliding_window": -1})").where == "config.json, sliding_window");
+}
+
 TEST_CASE("what the generators leave out is said") {
   const ModelFile gpt2 =
       read(R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257})");
@@ -166,7 +182,7 @@ TEST_CASE("unknown families are refused with what works instead") {
   CHECK(unknown.kind == ErrorKind::usage);
   CHECK(unknown.where == "config.json, model_type");
   CHECK(unknown.what == "no generator knows the model_type 't5'");
-  for (const char* word : {"llama, qwen2, qwen3, mixtral, qwen3_moe, deepseek_v3, gpt2", "safetensors",
+  for (const char* word : {"llama, mistral, qwen2, qwen3, mixtral, qwen3_moe, deepseek_v3, gpt2", "safetensors",
                            "foreshard import", "workload file"})
     CHECK(unknown.hint.find(word) != std::string::npos);
   const Error latent = refused(R"({"model_type": "deepseek_v2"})");

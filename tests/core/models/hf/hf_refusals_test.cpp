@@ -30,6 +30,18 @@ TEST_CASE("sequences beyond learned positions") {
   CHECK(refusal(small_config(ModelFamily::hf_gpt2), settings).find("128 positions") != std::string::npos);
 }
 
+TEST_CASE("a sliding window that a sequence fills") {
+  for (const ModelFamily family : {ModelFamily::hf_llama, ModelFamily::hf_mixtral}) {
+    ModelConfig c = small_config(family);
+    const Settings settings = small_settings();
+    c.sliding_window = *settings.seq;
+    CHECK(refusal(c, settings).find(fmt::format("sliding window of {} tokens", *settings.seq)) != std::string::npos);
+    c.sliding_window = *settings.seq + 1;  // no mask: the program of one without a window
+    const Workload whole = generated(small_config(family), settings);
+    CHECK(generated(c, settings).steps[0].ops.size() == whole.steps[0].ops.size());
+  }
+}
+
 TEST_CASE("head dimensions that another attention kernel takes") {
   ModelConfig c = small_config(ModelFamily::hf_qwen3);
   c.head_dim = 256;

@@ -1,6 +1,6 @@
-// Hugging Face models with experts planned from their configuration alone, held against what recordings of them asked
-// for (experts/README.md): every request of setup and of four steps by its digest, all peaks to the byte, and how often
-// a step runs the kernels of experts.
+// Hugging Face models planned from their configuration alone, held against what recordings of them asked for
+// (configurations/README.md): every request of setup and of four steps by its digest, all peaks to the byte, and how
+// often a step runs some kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace foreshard::reference {
 namespace {
 
-const std::string kFolder = "tests/reference/experts/";
+const std::string kFolder = "tests/reference/configurations/";
 constexpr std::uint32_t kTokens = 2 * 2048;
 
 using Rows = std::map<std::string, std::vector<std::string>>;
@@ -100,7 +100,9 @@ std::vector<BlockId> of_the_script(const Run& run, std::int32_t step, Bytes logi
   };
   take_first([](const BlockRecord&) { return true; });
   take_first([](const BlockRecord& block) { return block.requested == itemsize(DType::float32); });
-  take_first([&](const BlockRecord& block) { return block.requested == logits; });
+  take_first([&](const BlockRecord& block) {
+    return block.requested == logits && block.category != MemoryCategory::unsharded_parameters;
+  });
   return out;
 }
 
@@ -150,8 +152,8 @@ std::map<std::string, std::uint64_t> kernels(const Run& run) {
   return out;
 }
 
-TEST_CASE("models with experts are planned from their configuration as they were recorded") {
-  for (const std::string name : {"deepseek_5", "qwen3_moe_6", "moonlight_6"}) {
+TEST_CASE("models are planned from their configuration as they were recorded") {
+  for (const std::string name : {"deepseek_5", "qwen3_moe_6", "moonlight_6", "mistral_8"}) {
     CAPTURE(name);
     Rows rows = rows_of(name);
     const Planned planned = plan(name);
