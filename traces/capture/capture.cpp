@@ -40,12 +40,6 @@ std::vector<Range> ranges_of(const Snapshot& snapshot, std::int64_t origin_us) {
   return ranges;
 }
 
-bool same_op(const Op& a, const Op& b) {
-  return a.kind == b.kind && a.user_stream == b.user_stream && a.tensor == b.tensor && a.steps_ago == b.steps_ago &&
-         a.from_setup == b.from_setup && a.before_recording == b.before_recording && a.size == b.size &&
-         a.gradient_of == b.gradient_of && a.hook == b.hook && a.unit == b.unit;
-}
-
 bool same_program(const Program& a, const Program& b) {
   return std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(), same_op);
 }

@@ -406,20 +406,31 @@ void Builder::build_step(std::size_t step) {
   }
 }
 
-/// A recording that ends with its last optimizer lacks what frees the gradients, where no range of the next step does.
+/// A recording that ends with its last optimizer lacks what the script does behind it: frees of that step's own
+/// tensors, and of gradients where no range of the next step frees them. The last step ends as the one before where
+/// both are the same as far as it was recorded; of steps that differ only the freed gradients are known.
 void Builder::end_as_the_step_before() {
   if (out_.steps.size() < 2) return;
-  const auto behind_hooks = [](std::vector<PlacedOp>& ops) {
-    const auto last = std::find_if(ops.rbegin(), ops.rend(),
+  std::vector<PlacedOp>& last = out_.steps.back();
+  const std::vector<PlacedOp>& before = out_.steps[out_.steps.size() - 2];
+  const auto behind_hooks = [](const std::vector<PlacedOp>& ops) {
+    const auto hook = std::find_if(ops.rbegin(), ops.rend(),
                                    [](const PlacedOp& p) { return p.op.kind == OpKind::hook && !p.unmarked; });
-    std::vector<PlacedOp> out;
-    std::copy_if(last.base(), ops.end(), std::back_inserter(out), [](const PlacedOp& p) { return p.unmarked; });
-    return out;
+    return ops.begin() + std::distance(hook, ops.rend());
   };
-  if (!behind_hooks(out_.steps.back()).empty()) return;
-  for (PlacedOp& placed : behind_hooks(out_.steps[out_.steps.size() - 2])) {
-    placed.position = 1;
-    out_.steps.back().push_back(placed);
+  const auto is_zero_grad = [](const PlacedOp& p) { return p.unmarked; };
+  const auto is_alloc = [](const PlacedOp& p) { return p.op.kind == OpKind::alloc; };
+  if (std::any_of(behind_hooks(last), last.cend(), is_zero_grad)) return;
+  const bool same = last.size() <= before.size() && std::none_of(behind_hooks(before), before.end(), is_alloc) &&
+                    std::equal(last.begin(), last.end(), before.begin(), [](const PlacedOp& a, const PlacedOp& b) {
+                      return a.unmarked == b.unmarked && same_op(a.op, b.op);
+                    });
+  if (same)
+    for (std::size_t i = 0; i < last.size(); ++i) last[i].op.category = before[i].op.category;
+  for (auto op = same ? before.begin() + std::ssize(last) : behind_hooks(before); op != before.end(); ++op) {
+    if (!same && !is_zero_grad(*op)) continue;
+    last.push_back(*op);
+    last.back().position = 1;
   }
 }
 
@@ -449,6 +460,12 @@ BuiltPrograms Builder::build() {
 }
 
 }  // namespace
+
+bool same_op(const Op& a, const Op& b) {
+  return a.kind == b.kind && a.user_stream == b.user_stream && a.tensor == b.tensor && a.steps_ago == b.steps_ago &&
+         a.from_setup == b.from_setup && a.before_recording == b.before_recording && a.size == b.size &&
+         a.gradient_of == b.gradient_of && a.hook == b.hook && a.unit == b.unit;
+}
 
 std::uint8_t stream_of(std::uint64_t handle, const Recognition& recognition, std::vector<std::uint64_t>& user_streams) {
   if (handle == 0) return 0;

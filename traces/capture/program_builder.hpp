@@ -32,6 +32,9 @@ struct BuiltPrograms {
   std::vector<std::uint64_t> user_streams;  ///< handles of the program's own streams, by Op::user_stream from 1 on
 };
 
+/// Whether two steps do the same there; names and times aside.
+[[nodiscard]] bool same_op(const Op& a, const Op& b);
+
 /// What a workload calls the stream of a recorded handle (core/fsdp/recorded_streams.hpp): FSDP2's own, or the next of
 /// `user_streams`, which it is added to.
 [[nodiscard]] std::uint8_t stream_of(std::uint64_t handle, const Recognition& recognition,

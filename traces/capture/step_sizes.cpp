@@ -18,10 +18,12 @@ struct Requests {
   Sizes inputs;  ///< those that outlive the step included
 };
 
-/// Blocks that the step itself frees: of others the recording of the last step does not show how long they live.
+/// Blocks that the step itself frees before its optimizer ends: a recording may end there, and does not show how long
+/// others of its last step live.
 Requests requests_of(const std::vector<PlacedOp>& ops) {
   std::vector<bool> freed;
   for (const auto& [op, position, late, unmarked, no_effect, segment] : ops) {
+    if (op.kind == OpKind::hook && op.hook == Hook::optimizer_end) break;
     if (op.kind != OpKind::free || op.steps_ago > 0 || op.from_setup || op.before_recording) continue;
     if (op.tensor.value >= freed.size()) freed.resize(op.tensor.value + 1);
     freed[op.tensor.value] = true;

@@ -26,6 +26,7 @@
 #include "traces/import/recorded_graph.hpp"
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
+#include "traces/import/symmetric_pools.hpp"
 #include "traces/infer/check_given.hpp"
 #include "traces/infer/fitted_buffers.hpp"
 #include "traces/infer/fitted_optimizer.hpp"
@@ -448,6 +449,7 @@ Result<void> Importer::take_snapshot() {
   ReplayOptions options;
   options.pytorch = run().settings.pytorch;
   options.step_starts = events_at(snapshot_->snapshot, begins);
+  options.pools = symmetric_pools(snapshot_->snapshot, run().settings);
   auto replay = verify(snapshot_->snapshot, options);
   if (!replay) return located(replay.error(), files_.snapshot);
   replay_ = std::move(*replay);

@@ -262,6 +262,36 @@ TEST_CASE("gradients that no range frees are freed where the recording does") {
   CHECK(difference(again, once).empty());
 }
 
+TEST_CASE("a step's own tensors that it frees behind its optimizer are freed in the last step too") {
+  Workload original = small_workload(mixed(), 2);
+  for (Program& step : original.steps) {  // a script's step() whose loss is gone once it returns
+    Op loss;
+    loss.kind = OpKind::alloc;
+    loss.tensor = TensorId{900};
+    loss.size.bytes = 90'000;
+    const auto backward = std::find_if(step.ops.begin(), step.ops.end(), [](const Op& op) {
+      return op.kind == OpKind::hook && op.hook == Hook::backward_begin;
+    });
+    step.ops.insert(backward, loss);
+    loss.kind = OpKind::free;
+    step.ops.push_back(loss);
+  }
+  const Recorded whole = record(original, original.settings);
+  Snapshot cut = whole.snapshot;  // it ends with the last optimizer: behind it only the loss is freed
+  for (const AllocatorAction action : {AllocatorAction::free_completed, AllocatorAction::free_requested}) {
+    REQUIRE(cut.events.back().action == action);
+    REQUIRE(cut.events.back().size >= 90'000);
+    cut.events.pop_back();
+  }
+  const auto found = capture(cut, original.settings, original.units);
+  INFO((found ? "" : found.error().text()));
+  REQUIRE(found);
+  CHECK(found->stats.empty());
+  CHECK(found->workload.recorded.empty());
+  const auto again = requests_of(record(found->workload, original.settings, 6).run);
+  CHECK(difference(again, requests_of(record(original, original.settings, 6).run)) == std::string());
+}
+
 /// small_workload() whose zero_grad stands behind the forward, of these units or (none) of all, and in no range.
 Workload with_late_zero_grad(const Settings& settings, const std::vector<UnitId>& units) {
   Workload workload = small_workload(settings, 2);
