@@ -60,7 +60,8 @@ struct CollectivePrice {
   std::string path;
   std::string why_not_asked;  ///< the end of `path`; empty where what was asked for runs
   /// Empty where the price rests on measurements of this transport and this many ranks. Else one sentence
-  /// without a full stop: what it was derived from; a prediction that contains it is not `valid`.
+  /// without a full stop: what it was derived from; a prediction of which it makes more than
+  /// next to nothing is not `valid`.
   std::string caveat;
 };
 

@@ -126,8 +126,11 @@ OpId SimDevice::copy(StreamId stream, const CopyWork& work) {
 
 void SimDevice::remember(const CollectiveRequest& request, const CollectivePrice& cost,
                          const std::string& communicator) {
-  if (!cost.caveat.empty() && std::find(caveats_.begin(), caveats_.end(), cost.caveat) == caveats_.end())
-    caveats_.push_back(cost.caveat);
+  if (!cost.caveat.empty()) {
+    auto same = std::find_if(derived_.begin(), derived_.end(), [&](const auto& d) { return d.caveat == cost.caveat; });
+    if (same == derived_.end()) same = derived_.insert(same, {cost.caveat, {}});
+    same->alone += cost.time;
+  }
   if (cost.path.empty()) return;
   auto ran = std::find_if(collectives_ran_.begin(), collectives_ran_.end(), [&](const CollectiveRan& other) {
     return other.kind == request.kind && other.asked == request.transport && other.communicator == communicator;

@@ -73,6 +73,12 @@ enum class StreamPlace : std::uint8_t {
 };
 inline constexpr std::size_t kStreamPlaces = 3;
 
+/// Collectives whose prices rest on no measurement, for one reason.
+struct DerivedPrices {
+  std::string caveat;  ///< CollectivePrice::caveat
+  Nanoseconds alone;   ///< what all of them take by themselves
+};
+
 class SimDevice final : public Device {
  public:
   /// Both references must outlive the device.
@@ -111,8 +117,8 @@ class SimDevice final : public Device {
   /// Set once the host has blocked on something that can never happen: that call, and every blocking one behind it,
   /// throws HostStopped, and ops that did not come to it keep OpTiming::kNever as start and end.
   [[nodiscard]] const std::optional<Deadlock>& deadlock() const { return deadlock_; }
-  /// What prices were derived from where they were not measured: each sentence once, in order of first use.
-  [[nodiscard]] const std::vector<std::string>& caveats() const { return caveats_; }
+  /// Prices that were not measured, in order of first use.
+  [[nodiscard]] const std::vector<DerivedPrices>& derived() const { return derived_; }
   /// By kind, transport asked for and communicator, in order of first use.
   [[nodiscard]] const std::vector<CollectiveRan>& collectives_ran() const { return collectives_ran_; }
   /// Host work so far, waits for the device left out.
@@ -169,7 +175,7 @@ class SimDevice final : public Device {
   std::vector<std::string> stream_names_;
   std::vector<StreamPlace> stream_places_;
   std::vector<Communicator> communicators_;
-  std::vector<std::string> caveats_;
+  std::vector<DerivedPrices> derived_;
   std::vector<CollectiveRan> collectives_ran_;
   std::optional<Deadlock> deadlock_;
 };

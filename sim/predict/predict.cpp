@@ -499,7 +499,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   judge_workload(workload, w, machine, p);
   judge_steps(workload, p);
   judge_prices(w, simulation, p);
-  judge_machine(workload, w, machine, request.settings, !simulation.caveats.empty(), p);
+  judge_machine(workload, w, machine, request.settings, p.not_measured > 0, p);
   if (elsewhere && p.has_time) judge_elsewhere(machine, p);
   if (p.has_time) close_interval(p.step_ms, p.interval);
   add_info(workload, machine, request.settings, p);

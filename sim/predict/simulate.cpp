@@ -62,7 +62,7 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   SimMemory memory(std::move(process.memory));
   auto outcome = run_steps(workload, settings, steps, device, memory, run);
   FORESHARD_TRY(outcome);
-  Simulation result{std::move(*outcome),  device.deadlock(),         device.caveats(), device.collectives_ran(), {},
+  Simulation result{std::move(*outcome),  device.deadlock(),         device.derived(), device.collectives_ran(), {},
                     device.host_worked(), memory.follows_recording()};
   result.step_end = ends_of_steps(result.outcome, device);
   const std::size_t count = result.step_end.size();

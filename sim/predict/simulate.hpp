@@ -38,7 +38,7 @@ inline constexpr std::uint32_t kSmallJob = 16;
 struct Simulation {
   StepOutcome outcome;
   std::optional<Deadlock> deadlock;
-  std::vector<std::string> caveats;  ///< prices that were not read off a measurement
+  std::vector<DerivedPrices> derived;  ///< prices that were not read off a measurement
   std::vector<CollectiveRan> collectives_ran;
   std::vector<Nanoseconds> step_end;  ///< by step: end of its last op on the compute stream
   Nanoseconds host_worked;            ///< host work of all steps, waits for the device left out

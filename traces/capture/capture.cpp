@@ -75,17 +75,22 @@ void drop_broken_step(Hooks& hooks, std::vector<CaptureEvent>& events) {
     if (e.partner != CaptureEvent::kNone && e.partner >= events.size()) e.partner = CaptureEvent::kNone;
 }
 
-/// The time side of each size of step: a profiled one, or one scaled from those.
-std::vector<StepTiming> timing_by_size(const StepTiming& timing, StepSizes& sizes, bool& assumed) {
+/// The time side of each size of step: a profiled one, or one scaled from those; none where no profiled step passes
+/// its hooks.
+std::vector<std::optional<StepTiming>> timing_by_size(const StepTiming& timing, StepSizes& sizes, bool& assumed) {
   std::vector<const StepTiming*> profiled;
   for (const StepTiming& size : timing.sizes) profiled.push_back(&size);
   if (profiled.empty()) profiled.push_back(&timing);
   const TimesSources sources = times_sources(sizes, profiled);
   assumed = sources.assumed;
-  std::vector<StepTiming> out;
+  std::vector<std::optional<StepTiming>> out;
   for (const TimesSource& source : sources.of) {
+    if (!source.same_hooks) {
+      out.emplace_back();
+      continue;
+    }
     const StepTiming* other = source.other ? profiled[*source.other] : nullptr;
-    out.push_back(source.profiled ? *profiled[source.step] : scaled_timing(*profiled[source.step], other, source));
+    out.emplace_back(source.profiled ? *profiled[source.step] : scaled_timing(*profiled[source.step], other, source));
   }
   for (std::size_t k = 0; k < sizes.steps.size(); ++k) sizes.steps[k].profiled = sources.of[sizes.size_of[k]].profiled;
   return out;
@@ -102,8 +107,11 @@ ImportStat different_steps(const StepSizes& sizes, const Workload& workload, boo
     tokens.emplace_back("…");
   }
   const bool known = std::any_of(sizes.steps.begin(), sizes.steps.end(), [](const auto& s) { return s.seq > 0; });
-  std::string text = fmt::format("recorded steps: they differ{}, and plans run them all",
-                                 known ? fmt::format(" (batch x seq {})", fmt::join(tokens, ", ")) : "");
+  const bool hooks =
+      std::adjacent_find(sizes.hooks.begin(), sizes.hooks.end(), std::not_equal_to<>()) != sizes.hooks.end();
+  std::string text = fmt::format("recorded steps: they differ{}{}, and plans run them all",
+                                 known ? fmt::format(" (batch x seq {})", fmt::join(tokens, ", ")) : "",
+                                 hooks ? ", some in the hooks that they pass (a forward without backward, say)" : "");
   if (workload.has_timing && sizes.cycle > 1) text += fmt::format("; a step time is the mean of {}", sizes.cycle);
   const auto scaled = std::count_if(sizes.steps.begin(), sizes.steps.end(), [](const auto& s) { return !s.profiled; });
   if (workload.has_timing && scaled > 0)
@@ -112,19 +120,27 @@ ImportStat different_steps(const StepSizes& sizes, const Workload& workload, boo
   return {"different_steps", ImportStat::Severity::info, sizes.steps.size(), std::move(text)};
 }
 
+/// Of the steps that a plan's time is the mean of, those without times.
+std::size_t untimed_in_cycle(const StepSizes& sizes, const std::vector<std::optional<StepTiming>>& timing) {
+  if (timing.empty()) return 0;
+  return static_cast<std::size_t>(std::count_if(sizes.size_of.end() - sizes.cycle, sizes.size_of.end(),
+                                                [&](std::size_t size) { return !timing[size]; }));
+}
+
 Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Capture& capture) {
   Workload& workload = capture.workload;
   StepSizes sizes = step_sizes(built.steps, input.settings);
-  std::vector<StepTiming> timing;
+  std::vector<std::optional<StepTiming>> timing;  // by size; empty: all are as input.timing says
   bool assumed = false;
   if (sizes.differ && input.timing != nullptr) timing = timing_by_size(*input.timing, sizes, assumed);
   for (std::size_t k = 0; k < built.steps.size(); ++k) {
-    if (input.timing == nullptr) {
+    const bool untimed = !timing.empty() && !timing[sizes.size_of[k]];
+    if (input.timing == nullptr || untimed) {
       workload.steps.push_back(memory_program(built.steps[k]));
       continue;
     }
-    const StepTiming& times = timing.empty() ? *input.timing : timing[sizes.size_of[k]];
-    auto joined = join_step(built.steps[k], times, input.units, k == 0);
+    const StepTiming* times = timing.empty() ? input.timing : &*timing[sizes.size_of[k]];
+    auto joined = join_step(built.steps[k], *times, input.units, k == 0);
     FORESHARD_TRY(joined);
     workload.steps.push_back(std::move(*joined));
   }
@@ -135,6 +151,11 @@ Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Ca
          same_program(workload.steps.back(), workload.steps[workload.steps.size() - 1 - workload.cycle]))
     workload.steps.pop_back();
   if (input.timing != nullptr) {
+    if (const std::size_t untimed = untimed_in_cycle(sizes, timing); untimed > 0)
+      workload.estimates.push_back(fmt::format(
+          "{} of the {} recorded steps that the time is the mean of pass hooks that no profiled step passes: their "
+          "kernels are not in it",
+          untimed, sizes.cycle));
     const StepTiming& last = timing.empty() || input.timing->sizes.empty() ? *input.timing : input.timing->sizes.back();
     workload.sections = input.timing->sections;
     workload.labels = last.labels;

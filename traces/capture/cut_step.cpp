@@ -123,7 +123,8 @@ class StepCutter {
   void end_section(std::size_t index) {
     if (open_ != index) return;
     open_ = kNone;
-    section_.host_after = elapsed(sections_[index].end);
+    const Nanoseconds since = elapsed(sections_[index].end);
+    section_.host_after = std::exchange(section_carry_, {}) + (trace_ended_ ? Nanoseconds{} : since);
     // An optimizer on the CPU (offload) launches nothing: its section is its host time.
     if (!section_.items.empty() || section_.section == Section::optimizer) {
       out_.segments.back().sections.push_back(std::move(section_));
@@ -144,6 +145,7 @@ class StepCutter {
       last_ = call.end;
       if (open_ != kNone) {
         out_.lost_waits += call.ends_trace ? 0 : 1;
+        trace_ended_ |= call.ends_trace;  // what follows is the profiler's
         section_carry_ += host;
       } else {
         items.push_back({StepItem::kSynchronize, host, clock_});
@@ -186,7 +188,8 @@ class StepCutter {
   Nanoseconds last_;
   Nanoseconds excess_;
   Nanoseconds user_host_;
-  Nanoseconds section_carry_;
+  Nanoseconds section_carry_;  // host work before synchronisations in the open section, which are left out
+  bool trace_ended_ = false;
   Nanoseconds clock_;  // host time since the last hook
 };
 

@@ -48,8 +48,10 @@ class Assignment {
     }
     for (const StepTiming* timing : profiled) {
       blocks_.push_back(blocks_of(*timing));
+      const HookPlaces& hooks = hooks_.emplace_back(hook_places(*timing));
       std::vector<Candidate>& list = candidates_.emplace_back();
       for (std::size_t s = 0; s < sizes.bytes.size(); ++s) {
+        if (!sizes.hooks.empty() && sizes.hooks[s] != hooks) continue;
         const bool known = timing->attention && shape[s].seq > 0;
         const std::uint32_t tile = known ? fitting_tile(*timing->attention, shape[s]) : 0;
         if (known && tile == 0) continue;
@@ -108,7 +110,7 @@ class Assignment {
     double sum = 0;
     std::size_t links = 0;
     for (std::size_t j = 0; j < step && size != kNone; ++j) {
-      if (chosen[j] == kNone) continue;
+      if (chosen[j] == kNone || hooks_[j] != hooks_[step]) continue;
       sum += std::abs(std::log(blocks_[step] / blocks_[j]) - std::log(bytes(size) / bytes(chosen[j])));
       ++links;
     }
@@ -132,8 +134,9 @@ class Assignment {
   }
 
   const StepSizes& sizes_;
-  std::vector<double> blocks_;
-  std::vector<std::vector<Candidate>> candidates_;  // by profiled step
+  std::vector<double> blocks_;  // by profiled step, as the next two
+  std::vector<HookPlaces> hooks_;
+  std::vector<std::vector<Candidate>> candidates_;
   std::vector<std::size_t> chosen_;
   std::vector<std::size_t> best_;
   double cost_ = 0;

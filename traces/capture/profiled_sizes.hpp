@@ -18,8 +18,9 @@ struct ProfiledSizes {
   bool assumed = false;              ///< another assignment fits as well, or none does
 };
 
-/// Sizes that a step's attention allows, at the least difference between the ratios of activations and those of
-/// elementwise kernels' grids. A step that fits none of them is as large as its grids say beside one that fits.
+/// Sizes of a step's own hooks that its attention allows, at the least difference between the ratios of activations and
+/// those of elementwise kernels' grids. A step that fits none of them is as large as its grids say beside one that
+/// fits.
 [[nodiscard]] ProfiledSizes profiled_sizes(const StepSizes& sizes, std::span<const StepTiming* const> profiled);
 
 }  // namespace foreshard::traces

@@ -296,19 +296,13 @@ std::vector<std::size_t> equal_steps(const Run& run, std::span<const StepCalls> 
   return best;
 }
 
-std::vector<std::vector<std::size_t>> steps_by_size(const Run& run, std::span<const StepCalls> steps,
-                                                    const StepCalls& like) {
-  const auto same_place = [](const StepSegment& a, const StepSegment& b) {
-    return a.hook == b.hook && a.unit == b.unit;
-  };
+std::vector<std::vector<std::size_t>> steps_by_size(const Run& run, std::span<const StepCalls> steps) {
   std::vector<std::vector<std::size_t>> out;
   std::map<Signature, std::size_t> kinds;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const std::vector<StepSegment>& segments = steps[i].segments;
-    if (!std::equal(segments.begin(), segments.end(), like.segments.begin(), like.segments.end(), same_place)) continue;
     Signature kind = signature(run, steps[i]);
-    for (const StepSegment& segment : segments)
-      for (const StepItem& item : segment.items)
+    for (std::size_t s = 0; s + 1 < steps[i].segments.size(); ++s)
+      for (const StepItem& item : steps[i].segments[s].items)
         if (item.op != StepItem::kSynchronize)
           for (const std::uint32_t size : run.device_ops[item.op].grid) kind.push_back(size);
     const auto [place, fresh] = kinds.emplace(std::move(kind), out.size());

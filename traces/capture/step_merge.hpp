@@ -23,10 +23,9 @@ namespace foreshard::traces {
 /// The roles of a section's ops, in order of its items.
 [[nodiscard]] std::vector<SectionRole> roles_of(const Run& run, const StepSection& section);
 
-/// Numbers of the steps that pass the hook places of `like`, by ops and grids; in the order in which they come. Empty
-/// where all are alike.
-[[nodiscard]] std::vector<std::vector<std::size_t>> steps_by_size(const Run& run, std::span<const StepCalls> steps,
-                                                                  const StepCalls& like);
+/// Numbers of the steps by hook places, ops and grids, in the order in which they come; as equal_steps, ops after the
+/// last hook place do not count. Empty where all are alike.
+[[nodiscard]] std::vector<std::vector<std::size_t>> steps_by_size(const Run& run, std::span<const StepCalls> steps);
 
 /// Merges the steps (at least one, all equal by equal_steps). `followed[i]`: step i ends where another
 /// begins, so what comes after its optimizer is known; it is put before the step's first hook place.

@@ -40,6 +40,13 @@ Requests requests_of(const std::vector<PlacedOp>& ops) {
   return out;
 }
 
+HookPlaces hook_places_of(const std::vector<PlacedOp>& ops) {
+  HookPlaces out;
+  for (const PlacedOp& placed : ops)
+    if (placed.op.kind == OpKind::hook && !placed.unmarked) out.emplace_back(placed.op.hook, placed.op.unit);
+  return out;
+}
+
 std::uint32_t cycle_of(std::span<const std::size_t> size_of) {
   std::size_t cycle = 1;
   const auto repeats = [&] {
@@ -98,14 +105,21 @@ double user_work(const StepTiming& timing) {
 
 }  // namespace
 
+HookPlaces hook_places(const StepTiming& timing) {
+  HookPlaces out;
+  for (const TimedSegment& segment : timing.segments) out.emplace_back(segment.hook, segment.unit);
+  return out;
+}
+
 StepSizes step_sizes(std::span<const std::vector<PlacedOp>> steps, const Settings& settings) {
   StepSizes out;
   std::vector<Requests> requests;
-  std::map<Sizes, std::size_t> numbers;
+  std::map<std::pair<HookPlaces, Sizes>, std::size_t> numbers;
   for (const std::vector<PlacedOp>& step : steps) {
     const Sizes& activations = requests.emplace_back(requests_of(step)).activations;
-    const auto [place, fresh] = numbers.emplace(activations, numbers.size());
+    const auto [place, fresh] = numbers.emplace(std::pair{hook_places_of(step), activations}, numbers.size());
     if (fresh) {
+      out.hooks.push_back(place->first.first);
       out.bytes.push_back(0);
       for (const Bytes bytes : activations) out.bytes.back() += bytes;
     }
@@ -124,10 +138,13 @@ TimesSources times_sources(const StepSizes& sizes, std::span<const StepTiming* c
   const std::vector<double>& bytes = found.bytes;
   TimesSources out;
   out.assumed = found.assumed;
+  std::vector<HookPlaces> hooks;
+  for (const StepTiming* timing : profiled) hooks.push_back(hook_places(*timing));
   for (std::size_t s = 0; s < sizes.bytes.size(); ++s) {
     TimesSource& source = out.of.emplace_back();
     const double own = std::max(1.0, static_cast<double>(sizes.bytes[s]));
-    const auto distance = [&](std::size_t i) { return std::abs(std::log(own / bytes[i])); };
+    const auto same_hooks = [&](std::size_t i) { return sizes.hooks.empty() || sizes.hooks[s] == hooks[i]; };
+    const auto distance = [&](std::size_t i) { return std::pair{!same_hooks(i), std::abs(std::log(own / bytes[i]))}; };
     std::vector<std::size_t> order(profiled.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(),
@@ -135,8 +152,9 @@ TimesSources times_sources(const StepSizes& sizes, std::span<const StepTiming* c
     source.step = order.front();
     source.size = own / bytes[source.step];
     source.profiled = found.size_of[source.step] == s;
+    source.same_hooks = same_hooks(source.step);
     for (const std::size_t i : order)
-      if (!source.other && bytes[i] != bytes[source.step]) source.other = i;
+      if (!source.other && bytes[i] != bytes[source.step] && same_hooks(i)) source.other = i;
     if (source.other) source.other_size = bytes[*source.other] / bytes[source.step];
   }
   return out;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/settings/settings.hpp"
@@ -19,11 +20,16 @@ namespace foreshard::traces {
 
 inline constexpr Bytes kTokenBytes = 8;  ///< torch.int64, which cross_entropy demands of its targets
 
+/// FSDP2's and the optimizer's hooks that a step passes, in order: those of an evaluation too.
+using HookPlaces = std::vector<std::pair<Hook, UnitId>>;
+[[nodiscard]] HookPlaces hook_places(const StepTiming& timing);
+
 struct StepSizes {
-  /// By recorded step. Steps whose activations have the same sizes in the same order are of one size; sizes are
-  /// numbered by first appearance.
+  /// By recorded step. Steps of the same hooks whose activations have the same sizes in the same order are of one size;
+  /// sizes are numbered by first appearance.
   std::vector<std::size_t> size_of;
-  std::vector<Bytes> bytes;  ///< by size: of its activations
+  std::vector<Bytes> bytes;       ///< by size: of its activations
+  std::vector<HookPlaces> hooks;  ///< by size
   /// Steps request other memory than the ones before them. What only a process's first step requests (workspaces,
   /// what a compiler tries) does not count, nor what outlives its step.
   bool differ = false;
@@ -44,6 +50,7 @@ struct TimesSource {
   double size = 1;                   ///< the size over that step's
   double other_size = 1;             ///< the other step's over that step's
   bool profiled = true;              ///< that step has the size itself
+  bool same_hooks = true;            ///< that step passes the size's hooks; else no profiled one does
 };
 
 struct TimesSources {

@@ -65,6 +65,21 @@ void add_stat(std::vector<ImportStat>& stats, std::string name, Severity severit
   if (count > 0) stats.push_back({std::move(name), severity, count, std::move(text)});
 }
 
+/// A recorder that ends with the last optimizer does so inside the range of its step(): where a kind of step is seen
+/// there alone, the host time up to that range's end is the recorder's. It is the same code in all kinds.
+void take_least_end_of_optimizer(std::vector<StepTiming>& kinds) {
+  std::vector<TimedSegment*> ends;
+  for (StepTiming& kind : kinds)
+    for (TimedSegment& segment : kind.segments)
+      if (segment.hook == Hook::optimizer_end) ends.push_back(&segment);
+  if (ends.empty()) return;
+  const auto by_host = [](const TimedSegment* a, const TimedSegment* b) {
+    return a->hook_host_before < b->hook_host_before;
+  };
+  const Nanoseconds least = (*std::min_element(ends.begin(), ends.end(), by_host))->hook_host_before;
+  for (TimedSegment* end : ends) end->hook_host_before = least;
+}
+
 }  // namespace
 
 Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machine,
@@ -109,13 +124,15 @@ Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machin
     return merge_steps(run, chosen, followed, freed, compute, groups, before);
   };
   StepTiming out = merged(equal, nullptr);
-  for (const std::vector<std::size_t>& kind : steps_by_size(run, steps, steps[equal.front()]))
+  for (const std::vector<std::size_t>& kind : steps_by_size(run, steps))
     out.sizes.push_back(merged(kind, out.sizes.empty() ? &out : &out.sizes.back()));
+  take_least_end_of_optimizer(out.sizes);
   out.stats = std::move(hooks->stats);
   add_stat(out.stats, "different_steps", Severity::data_loss, steps.size() - equal.size(),
            "Recorded steps that issue other device ops than the ones used; left out.");
   add_stat(out.stats, "single_step", Severity::info, equal.size() == 1 ? 1 : 0,
-           "Only one step could be used: interruptions of the host in it stay in the host times.");
+           "Only one step could be used: interruptions of the host in it stay in the host times; profile more steps of "
+           "the kind.");
   add_stat(out.stats, "ops_without_call", Severity::data_loss, calls.ops_without_call,
            "Device ops whose runtime call is not in the trace; left out of the step.");
   add_stat(out.stats, "user_collectives", Severity::data_loss, user_collectives,

@@ -59,8 +59,8 @@ struct StepTiming {
   std::vector<StreamId> streams;             ///< the program's own, by TimedItem::user_stream from 1 on
   std::vector<std::int32_t> indices;         ///< of the steps that it was read from, as the trace numbers them
   std::optional<AttentionShape> attention;   ///< of those; none: not known, or not given
-  /// Where profiled steps that pass the same hook places issue other ops, or on other grids: one of each kind, in the
-  /// order in which they come, this one's steps among them. Labels, process groups and streams are this one's, with
+  /// Where profiled steps pass other hook places or issue other ops, or on other grids: one of each kind, in the order
+  /// in which they come, this one's steps among them. Labels, process groups and streams are this one's, with
   /// more behind.
   std::vector<StepTiming> sizes;
 };

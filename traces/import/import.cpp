@@ -37,13 +37,15 @@
 namespace foreshard::traces {
 namespace {
 
-/// The last step's time on the device, from the end of the step before where there is one, and its busy time.
+/// The last step's time, and its busy time: on the device from the end of the step before where there is one, or on the
+/// host where that is longer (an optimizer on the CPU).
 ProfiledStep profiled_step(const Run& run, const std::vector<StepRecord>& steps) {
   ProfiledStep out;
   if (steps.empty() || !steps.back().device_end) return out;
   const StepRecord& last = steps.back();
   const bool follows = steps.size() > 1 && steps[steps.size() - 2].device_end.has_value();
-  out.step_ms = (*last.device_end - (follows ? *steps[steps.size() - 2].device_end : last.start)).ms();
+  const Nanoseconds on_device = *last.device_end - (follows ? *steps[steps.size() - 2].device_end : last.start);
+  out.step_ms = std::max(on_device, last.end - last.start).ms();
   for (const DeviceOpRecord& op : run.device_ops)
     if (op.stream == kComputeStream && op.kind != DeviceOpRecord::Kind::collective && op.issue >= last.start &&
         op.issue < last.end)

@@ -1,6 +1,8 @@
 // A plan, its calibration, and which side sets the step, on a workload small enough to reason about.
 #include "sim/predict/predict.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "core/models/generate.hpp"
@@ -40,6 +42,7 @@ void scale_host(Workload& w, double factor) {
 
 Prediction plan(const Workload& w, const Settings& s) {
   auto p = predict(w, h200(), {s, {}, 4});
+  INFO((p ? "" : p.error().text()));
   REQUIRE(p);
   return std::move(*p);
 }
@@ -47,6 +50,29 @@ Prediction plan(const Workload& w, const Settings& s) {
 bool rests_on(const Prediction& plan, Basis basis) {
   return std::any_of(plan.interval.rests_on.begin(), plan.interval.rests_on.end(),
                      [&](const RestsOn& part) { return part.basis == basis; });
+}
+
+TEST_CASE("a plan is not valid by prices that were not measured, unless they are next to nothing") {
+  ModelConfig model = *preset("llama-1b", {});
+  model.layers = 2;
+  Settings s = mixed();
+  s.batch = 1;
+  s.seq = 2048;
+  Workload w = *generate(model, s, {}, 132);
+  w.process_groups = {{"default_pg", 4, 1}};
+  w.has_timing = true;
+  for (const auto& [bytes, valid] : {std::pair{Bytes{4}, true}, std::pair{64 * kMiB, false}}) {
+    Workload with = w;
+    Op op;
+    op.kind = OpKind::collective;
+    op.user_stream = 1;
+    op.collective = {0, CollectiveKind::all_reduce, bytes};  // measured are those of other numbers of ranks
+    for (Program& step : with.steps) step.ops.insert(step.ops.end() - 1, op);
+    const Prediction p = plan(with, s);
+    INFO(bytes << " " << fmt::format("{}", fmt::join(p.not_valid, "; ")));
+    CHECK(p.valid == valid);
+    CHECK(p.not_measured == (valid ? 0 : 1));
+  }
 }
 
 TEST_CASE("a GPU-bound capture is anchored to what it measured, and so are its plans") {

@@ -89,6 +89,29 @@ TEST_CASE("profiled steps have the sizes of their attention, or of the ratio of 
   }
 }
 
+TEST_CASE("a step's times are those of a profiled step that passes its hooks, or there are none") {
+  const HookPlaces trains{{Hook::zero_grad, UnitId{}}, {Hook::forward_begin, UnitId{}}};
+  HookPlaces evaluates = trains;
+  evaluates.insert(evaluates.begin(), {Hook::forward_begin, UnitId{}});
+  StepSizes sizes = sizes_of({2048, 1024, 2048});
+  sizes.size_of = {0, 1, 0};
+  sizes.bytes = {2048, 2048};  // of the same activations
+  sizes.hooks = {trains, evaluates};
+  const auto step = [](const HookPlaces& hooks) {
+    StepTiming out = timed(2048);
+    out.segments.resize(hooks.size(), {});
+    for (std::size_t i = 0; i < hooks.size(); ++i) out.segments[i].hook = hooks[i].first;
+    return out;
+  };
+  const TimesSources both = sources(sizes, {step(evaluates), step(trains)});
+  CHECK((both.of[0].step == 1 && both.of[0].profiled && both.of[0].same_hooks));
+  CHECK((both.of[1].step == 0 && both.of[1].profiled && both.of[1].same_hooks));
+  CHECK_FALSE(both.assumed);
+  const TimesSources one = sources(sizes, {step(trains)});
+  CHECK(one.of[0].same_hooks);
+  CHECK_FALSE(one.of[1].same_hooks);
+}
+
 TEST_CASE("one profiled step without attention is taken for the most frequent size") {
   const TimesSources found = sources(sizes_of({2048, 1536, 1024, 1536}), {timed(5)});
   CHECK(found.assumed);

@@ -6,6 +6,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/traces/capture/trace_run.hpp"
+#include "traces/capture/step_sizes.hpp"
 
 using namespace foreshard;
 using namespace foreshard::traces;
@@ -270,7 +271,28 @@ TEST_CASE("the wait that ends the trace is not the program's") {
     const bool waits = std::any_of(timing->stats.begin(), timing->stats.end(),
                                    [](const ImportStat& stat) { return stat.name == "waits_in_sections"; });
     CHECK(waits == program);
+    // Host work is what lies before the wait, and behind it what the program does, not what stops the profiler.
+    const SectionCost& optimizer = timing->sections.back();
+    REQUIRE(optimizer.items.size() == (program ? 2 : 1));
+    if (program) CHECK(us(optimizer.items[1].host_before) == 550 + 20);
+    CHECK(us(optimizer.host_after) == (program ? 80 : 550));
   }
+}
+
+TEST_CASE("profiled steps of other hooks are kinds of their own") {
+  TraceRun trace;
+  append_step(trace, 0, 0, 20);
+  append_step(trace, 1000, 0, 20);
+  trace.range("FSDP::root_pre_forward", 1601, 1602);  // an evaluation in front of the third
+  trace.range("FSDP::pre_forward (layers.0)", 1603, 1604);
+  trace.launch("forward_kernel", 1610, 1612, 1615, 20);
+  trace.range("FSDP::post_forward (layers.0)", 1620, 1630);
+  append_step(trace, 2000, 0, 20);
+  const auto timing = read_timing(trace.run, h200_sized());
+  REQUIRE(timing);
+  REQUIRE(timing->sizes.size() == 2);
+  CHECK(timing->sizes[0].segments.size() < timing->sizes[1].segments.size());
+  CHECK(hook_places(timing->sizes[0]) == hook_places(*timing));
 }
 
 TEST_CASE("ops on a further stream of the user's keep it, its collectives are counted") {

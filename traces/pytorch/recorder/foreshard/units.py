@@ -13,7 +13,7 @@ from typing import Any
 
 def find_roots(model: Any = None) -> list[Any]:
     """The outermost FSDP2 modules in `model`; without one, or where it has none, among all live objects. The first has
-    most parameters."""
+    most parameters that are trained (a teacher has none), of such as many the one with most."""
     from torch import nn
     from torch.distributed.fsdp import FSDPModule  # public since 2.6
 
@@ -24,7 +24,13 @@ def find_roots(model: Any = None) -> list[Any]:
     inner = {id(child) for module in found for child in module.modules() if child is not module}
     # The modules of a list unit share a state; one that holds nothing but such a list has its own.
     roots = [m for m in found if id(m) not in inner]
-    return sorted(roots, key=lambda root: -sum(p.numel() for p in root.parameters()))
+    return sorted(roots, key=_elements, reverse=True)
+
+
+def _elements(root: Any) -> tuple[int, int]:
+    """Of the parameters that are trained, and of all."""
+    parameters = list(root.parameters())
+    return sum(p.numel() for p in parameters if p.requires_grad), sum(p.numel() for p in parameters)
 
 
 def share_of_first(roots: list[Any]) -> float:
