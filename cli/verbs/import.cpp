@@ -23,6 +23,7 @@
 #include "core/compare/run_totals.hpp"
 #include "core/run/step_title.hpp"
 #include "sim/machine/profile.hpp"
+#include "traces/folder/recorder_problems.hpp"
 #include "traces/folder/recording_folder.hpp"
 #include "traces/pytorch/about.hpp"
 #include "traces/store/store.hpp"
@@ -224,6 +225,9 @@ Result<void> choose_files(ImportOptions& options, Console& console) {
   auto chosen = traces::choose_recording(options.folder, *files, options.wanted);
   FORESHARD_TRY(chosen);
   for (const std::string& note : chosen->notes) console.note("note: " + note);
+  const auto problems = traces::recorder_problems(chosen->snapshot.empty() ? chosen->trace : chosen->snapshot);
+  FORESHARD_TRY(problems);
+  for (const std::string& problem : *problems) console.note("warning: the recorder says: " + problem);
   traces::ImportRequest& request = options.request;
   if (request.snapshot.empty()) request.snapshot = chosen->snapshot;
   if (request.trace.empty()) request.trace = chosen->trace;

@@ -169,6 +169,7 @@ for name, paths in {
 }.items():
     put("recording_folder", name, "\n".join(paths))
 
+put("recorder_problems", "two_roots", json.dumps({"schema": 1, "problems": ["2 root FSDP2 modules", "no trace"]}))
 put("titan_config", "llama3", json.dumps({
     "profiler": {"enable_profiling": True, "profile_freq": 10, "profiler_active": 2}, "metrics": {"log_freq": 1},
     "optimizer": {"name": "AdamW", "implementation": "fused"},

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent / "stub"))
 import torch  # noqa: E402 (the stub)
 
 import foreshard  # noqa: E402
-from foreshard import adapters, history  # noqa: E402
+from foreshard import adapters, history, units  # noqa: E402
 from foreshard import recording as recording_module  # noqa: E402
 from foreshard.by_optimizer import RecordingByOptimizer  # noqa: E402
 from foreshard.model_facts import describe_optimizer  # noqa: E402
@@ -253,6 +253,16 @@ class StubTest(unittest.TestCase):
         self.assertIn("3 root FSDP2 modules", recording.problems[0])
         self.assertFalse((self.folder / "about.json").exists())
         self.assertTrue((self.folder / "rank00000/snapshot.pickle.gz").exists())
+
+    def test_of_several_models_the_one_that_is_trained_is_described(self):
+        both, student = torch.nn.Module(), small_model()
+        teacher = torch.ShardedModule({"embedding": (640, 8)})
+        for parameter in teacher.parameters():
+            parameter.requires_grad = False
+        both.children_by_name |= {"teacher": teacher, "student": student}
+        roots = units.find_roots(both)
+        self.assertEqual(roots, [student, teacher])
+        self.assertEqual(units.share_of_first(roots), 1)
 
     def test_a_step_after_everything_does_nothing(self):
         model, optimizer = small_model(), torch.AdamW()

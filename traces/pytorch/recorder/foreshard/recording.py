@@ -244,7 +244,10 @@ class Recording:
         elif units.share_of_first(roots) < _WHOLE_MODEL:
             self._guard.note(f"{len(roots)} root FSDP2 modules, none around the others: there is no about.json")
         elif len(roots) > 1:
-            self._guard.note(f"{len(roots)} root FSDP2 modules; about.json describes the one with most parameters")
+            self._guard.note(
+                f"{len(roots)} root FSDP2 modules, and an import takes one apart: about.json describes the one that "
+                "trains most parameters"
+            )
         self._has_about = bool(roots) and units.share_of_first(roots) >= _WHOLE_MODEL
         self._described = {
             "environment": run("environment", describe_environment),

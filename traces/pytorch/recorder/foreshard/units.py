@@ -34,9 +34,10 @@ def _elements(root: Any) -> tuple[int, int]:
 
 
 def share_of_first(roots: list[Any]) -> float:
-    """The part of all roots' parameters that the first has: small where each block is a root of its own."""
-    sizes = [sum(p.numel() for p in root.parameters()) for root in roots]
-    return sizes[0] / max(1, sum(sizes))
+    """The part of all roots' trained parameters that the first has: small where each block is a root of its own."""
+    sizes = [_elements(root) for root in roots]
+    trained = 0 if any(size[0] for size in sizes) else 1
+    return sizes[0][trained] / max(1, sum(size[trained] for size in sizes))
 
 
 def describe_units(root: Any) -> list[dict[str, Any]]:
