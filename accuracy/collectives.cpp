@@ -24,6 +24,7 @@ CollectiveRow row_of(const sim::CollectiveSample& sample, const sim::CollectiveC
   request.ranks = sample.ranks;
   request.ranks_per_node = sample.ranks_per_node;
   request.upcasts = sample.upcasts;
+  request.dtype = sample.dtype;
   const sim::CollectivePrice price = cost.price(request);
   row.by_pytorch = sample.by_pytorch;
   row.check.measured_us = sample.us;

@@ -92,8 +92,9 @@ std::vector<CollectiveCheck> check_tables(const sim::MachineProfile& machine, Le
   for (std::size_t t = 0; t < machine.collectives.size(); ++t) {
     const sim::CollectiveTable& table = machine.collectives[t];
     for (std::size_t p = 0; p < table.points.size(); ++p) {
-      const sim::CollectiveRequest request{table.kind, table.transport, table.points[p].bytes, table.ranks,
-                                           table.ranks_per_node};
+      sim::CollectiveRequest request{table.kind, table.transport, table.points[p].bytes, table.ranks,
+                                     table.ranks_per_node};
+      request.dtype = table.dtype;
       const sim::MachineProfile rest = without(machine, t, p, left_out);
       const sim::CollectivePrice price = sim::ModelledCollectives(rest).price(request);
       out.push_back(check(price, price.period.us(), request, table.points[p].time.us(), table.source));

@@ -13,7 +13,8 @@ sim::Measurements samples_of(const gpu::ProbeResult& probed, std::uint32_t ranks
   sim::Measurements samples;
   samples.gpu = probed.gpu;
   for (const gpu::ProbedCollective& one : probed.collectives)
-    samples.collectives.push_back({one.kind, one.transport, ranks, ranks, one.bytes, one.us, one.upcasts});
+    samples.collectives.push_back(
+        {one.kind, one.transport, ranks, ranks, one.bytes, one.us, one.upcasts, DType::bfloat16});
   for (const gpu::ProbedContention& one : probed.contention)
     samples.contention.push_back({one.kernel, one.kernel_class, one.kind, one.transport, ranks, one.bytes,
                                   one.kernel_isolated_us, one.kernel_concurrent_us, one.collective_isolated_us,

@@ -123,6 +123,7 @@ Against hold_against(std::string file, const std::vector<sim::CollectiveSample>&
   for (const sim::CollectiveSample& sample : samples) {
     sim::CollectiveRequest request{sample.kind, sample.transport, sample.bytes, sample.ranks, sample.ranks_per_node};
     request.upcasts = sample.upcasts;
+    request.dtype = sample.dtype;
     AgainstRow row{sample, cost.price(request), has_point(machine, sample)};
     const std::uint32_t gpus = std::max(1U, std::min(sample.ranks, sample.ranks_per_node));
     row.not_valid =

@@ -108,7 +108,9 @@ SampleGroup samples_of(const Samples& samples, Transport transport, bool one_nod
     if (upcasts || other != transport || bytes < kLeastBytes) continue;
     const bool rings = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
     if ((per_node >= ranks) != one_node || (only ? kind != *only : !rings)) continue;
-    group.samples.push_back({{kind, transport, bytes, ranks, per_node}, times[times.size() / 2].us});
+    CollectiveRequest request{kind, transport, bytes, ranks, per_node};
+    request.dtype = times.front().dtype;
+    group.samples.push_back({request, times[times.size() / 2].us});
   }
   return group;
 }

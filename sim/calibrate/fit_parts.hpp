@@ -16,6 +16,7 @@ struct Samples {
   struct Time {
     double us = 0;
     std::string path;  ///< of the file
+    DType dtype = DType::float32;
   };
   /// Kind, transport, ranks, ranks a node, whether results are wider, bytes → times.
   using Key = std::tuple<CollectiveKind, Transport, std::uint32_t, std::uint32_t, bool, Bytes>;

@@ -27,8 +27,8 @@ std::string shape(const CollectiveTable& table) {
 
 /// Error of the price of `point` by `machine`, as benchmarks measure it.
 double error_at(const MachineProfile& machine, const CollectiveTable& table, const CollectiveTable::Point& point) {
-  const CollectiveRequest request{table.kind,           table.transport, point.bytes,  table.ranks,
-                                  table.ranks_per_node, Reduction::sum,  table.upcasts};
+  const CollectiveRequest request{table.kind,           table.transport, point.bytes,   table.ranks,
+                                  table.ranks_per_node, Reduction::sum,  table.upcasts, table.dtype};
   const Nanoseconds priced = ModelledCollectives(machine).price(request).period;
   return std::abs(static_cast<double>(priced.count) / static_cast<double>(point.time.count) - 1);
 }
@@ -68,7 +68,7 @@ Result<Samples> join(std::span<const Measurements> inputs) {
   for (const Measurements& input : inputs) {
     for (const CollectiveSample& s : input.collectives)
       out.collectives[{s.kind, s.transport, s.ranks, s.ranks_per_node, s.upcasts, s.bytes}].push_back(
-          {s.us, input.path});
+          {s.us, input.path, s.dtype});
     out.contention.insert(out.contention.end(), input.contention.begin(), input.contention.end());
     out.kernels.insert(out.kernels.end(), input.kernels.begin(), input.kernels.end());
     out.rates.insert(out.rates.end(), input.rates.begin(), input.rates.end());
@@ -101,7 +101,7 @@ nlohmann::json fit_tables(const Samples& samples, const std::string& source, Mac
     const bool same = !tables.empty() && tables.back().kind == kind && tables.back().transport == transport &&
                       tables.back().ranks == ranks && tables.back().ranks_per_node == per_node &&
                       tables.back().upcasts == upcasts;
-    if (!same) tables.push_back({kind, transport, ranks, per_node, {}, source, upcasts});
+    if (!same) tables.push_back({kind, transport, ranks, per_node, {}, source, upcasts, times.front().dtype});
     std::vector<double> us;
     for (const Samples::Time& time : times) us.push_back(time.us);
     tables.back().points.push_back({bytes, op_time(median(us) * 1e3)});
@@ -118,6 +118,7 @@ nlohmann::json fit_tables(const Samples& samples, const std::string& source, Mac
                     {"fitted_on", nlohmann::json::array({kOwnCalibration})},
                     {"bytes_us", points}});
     if (table.upcasts) json.back()["upcasts"] = true;
+    if (table.dtype != DType::float32) json.back()["dtype"] = name(table.dtype);
     const auto old = std::find_if(machine.collectives.begin(), machine.collectives.end(), [&](const auto& other) {
       return std::tie(other.kind, other.transport, other.ranks, other.ranks_per_node, other.upcasts) ==
              std::tie(table.kind, table.transport, table.ranks, table.ranks_per_node, table.upcasts);

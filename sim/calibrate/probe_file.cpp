@@ -115,6 +115,7 @@ void read_collective(Row& row, std::size_t kind, Measurements& out) {
   sample.bytes = row.object().size("total_bytes", 1);
   sample.us = row.object().positive("us");
   sample.upcasts = row.upcasts(sample.kind);
+  sample.dtype = DType::bfloat16;  // what every program that writes such files sends
   out.collectives.push_back(sample);
 }
 

@@ -46,10 +46,10 @@ MachineProfile faster(MachineProfile machine, Bound bound, double factor) {
       for (PerProtocol* hops : {&links.hop, &links.tree_hop, &nccl.base, &nccl.gather_start, &nccl.reduce_start,
                                 &nccl.tree_base, &network.hop})
         scale(*hops, 1 / factor);
-      for (double* latency :
-           {&nccl.nvls_latency, &nccl.symmetric_latency, &nccl.symmetric_ll_latency, &nccl.copy_engine_sync,
-            &nccl.barrier, &nccl.copy_start, &nccl.copy_ramp, &network.host_overhead, &network.level_latency,
-            &network.sharp_hop, &network.sharp_direct_hop, &network.sharp_direct_start, &network.sharp_direct_peer})
+      for (double* latency : {&nccl.nvls_latency, &nccl.symmetric_latency, &nccl.symmetric_ll_latency,
+                              &nccl.symmetric_wait, &nccl.copy_engine_sync, &nccl.barrier, &nccl.copy_start,
+                              &nccl.copy_ramp, &network.host_overhead, &network.level_latency, &network.sharp_hop,
+                              &network.sharp_direct_hop, &network.sharp_direct_start, &network.sharp_direct_peer})
         *latency /= factor;
       break;
     case Bound::slow_adapter:

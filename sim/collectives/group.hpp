@@ -31,6 +31,7 @@ struct Group {
   std::uint32_t node_ranks = 0;   ///< GPUs of a node that the run uses; 0: all of the machine's
   double network_rate = 0;        ///< CollectiveRequest::network_rate
   double tensors = 1;             ///< CollectiveRequest::tensors, or the one buffer
+  double element = 4;             ///< bytes of one that is sent
   bool exchanged = false;         ///< by foreshard's own collectives: is_exchanged()
 
   [[nodiscard]] bool one_node() const { return nodes <= 1; }
@@ -58,6 +59,7 @@ struct Group {
           request.node_ranks,
           request.network_rate,
           std::max(1.0, static_cast<double>(request.tensors)),
+          static_cast<double>(itemsize(request.dtype)),
           (request.lowering == Lowering::foreshard || request.transport == Transport::pull_reduce) &&
               is_exchanged(request.kind, request.bytes, request.tensors, request.captured)};
 }

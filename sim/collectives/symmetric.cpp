@@ -2,101 +2,55 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cmath>
+#include "sim/collectives/symmetric_kernel.hpp"
+#include "sim/collectives/symmetric_loops.hpp"
 
 namespace foreshard::sim {
 namespace {
 
-struct Kernel {
-  bool ll = false;         ///< flags sent next to the data: 9 bytes for 8, low latency
-  bool by_switch = false;  ///< multicast or in-switch sum
-};
-
-double most_ctas(const Kernel& kernel, const Group& group) {
-  constexpr double kMaxCtas = 64;  // sym_kernels.cc: ncclSymkMaxBlocks
-  return kernel.by_switch && !kernel.ll ? std::ceil(16 / group.ranks) : kMaxCtas;
-}
-
-/// GB/s of `ctas` CTAs: a smooth minimum of their sum and the links' peak (sym_kernels.cc, queryModel_sym).
-double bandwidth(const NcclConstants& nccl, const Kernel& kernel, const Group& group, double ctas) {
-  const double gain = kernel.by_switch ? (kernel.ll ? 1.1 : 0.55 * group.ranks) : 1;
-  const double most = nccl.symmetric_most;
-  const double one = nccl.symmetric_channel;
-  return most - one * std::log1p(std::expm1(most / one) * std::exp(-ctas * gain));
-}
-
-double bus_bytes(const Kernel& kernel, const Group& group) {
-  return kernel.ll ? 9 * group.bytes : (group.ranks - 1) * group.shard();
-}
-
-/// Latency, then ln(1 + exp(x − 1)): nothing for few bytes, x − 1 for many.
-double model_us(const NcclConstants& nccl, const Kernel& kernel, const Group& group, double gb_s) {
-  const double x = transfer_us(bus_bytes(kernel, group), gb_s) - 1;
-  const double soft = x > 30 ? x : std::log1p(std::exp(x));
-  return (kernel.ll ? nccl.symmetric_ll_latency : nccl.symmetric_latency) + soft;
-}
-
-/// The fewest CTAs within 2.5 % of the time of all.
-double choose_ctas(const NcclConstants& nccl, const Kernel& kernel, const Group& group) {
-  const double most = most_ctas(kernel, group);
-  const double best = model_us(nccl, kernel, group, bandwidth(nccl, kernel, group, most));
-  double ctas = 1;
-  while (ctas < most && model_us(nccl, kernel, group, bandwidth(nccl, kernel, group, ctas)) > best * 1.025) ++ctas;
-  return ctas;
-}
-
-double machine_rate(const Links& links, const Kernel& kernel, const Group& group) {
-  if (kernel.by_switch) return links.symmetric_switch;
-  return group.gathers() ? links.symmetric_store : links.symmetric_load;
-}
-
-std::string_view word(const Kernel& kernel, const Group& group) {
+std::string_view word(const SymmetricKernel& kernel, const Group& group) {
   if (kernel.ll) return kernel.by_switch ? "LL by multicast" : "LL";
   if (kernel.by_switch) return group.gathers() ? "multicast stores" : "sums in the switch";
   return group.gathers() ? "stores to peers, no multicast" : "loads from peers, no multicast";
 }
 
-double hbm_bytes(const Kernel& kernel, const Group& group) {
+double hbm_bytes(const SymmetricKernel& kernel, const Group& group) {
   const double wire = group.wire();
   if (!group.gathers()) return wire + group.shard();
   return kernel.by_switch ? wire + group.shard() : 2 * wire;
 }
 
-struct Chosen {
-  Kernel kernel;
-  double ctas = 0;
-};
+/// Peers read this rank's whole buffer: what its L2 holds of a small one comes faster.
+double load_rate(const MachineProfile& machine, const Group& group) {
+  const bool in_l2 = group.bytes <= static_cast<double>(machine.peaks.l2);
+  return machine.links.symmetric_load * (in_l2 ? machine.links.symmetric_load_l2 : 1);
+}
 
-Chosen choose(const MachineProfile& machine, const Group& group) {
+double kernel_us(const MachineProfile& machine, const SymmetricKernel& kernel, const Group& group) {
   const NcclConstants& nccl = machine.nccl;
-  const bool by_switch = machine.links.nvls;
-  Chosen chosen;
-  double least = 0;
-  for (const Kernel& kernel : {Kernel{true, by_switch && group.gathers()}, Kernel{false, by_switch}}) {
-    const double count = choose_ctas(nccl, kernel, group);
-    // The kernel that minimises time, 2.5 % dearer for each CTA.
-    const double weight = model_us(nccl, kernel, group, bandwidth(nccl, kernel, group, count)) * (1 + 0.025 * count);
-    if (chosen.ctas > 0 && weight >= least) continue;
-    least = weight;
-    chosen = {kernel, count};
-  }
-  return chosen;
+  const Links& links = machine.links;
+  if (kernel.ll) return symmetric_model_us(nccl, kernel, group, 1);
+  if (kernel.by_switch) return symmetric_model_us(nccl, kernel, group, links.symmetric_switch / nccl.symmetric_most);
+  SymmetricLoops loops{!group.gathers(), group.shard(), group.ranks, kernel.ctas};
+  loops.element = group.gathers() ? 1 : group.element;
+  loops.rate = group.gathers() ? links.symmetric_store * symmetric_bandwidth(nccl, kernel, group) / nccl.symmetric_most
+                               : load_rate(machine, group);
+  loops.warp_rate = nccl.symmetric_channel / kSymmetricWarps;
+  loops.wait = nccl.symmetric_wait;
+  return nccl.symmetric_latency + symmetric_loops_us(loops);
 }
 
 }  // namespace
 
 Estimate symmetric(const MachineProfile& machine, const MachineProfile& seen, const Group& group) {
-  const NcclConstants& nccl = machine.nccl;
-  const auto [chosen, ctas] = choose(seen, group);
+  const SymmetricKernel kernel = choose_symmetric_kernel(seen, group);
   Estimate out;
-  const double share = machine_rate(machine.links, chosen, group) / nccl.symmetric_most;
-  out.us = model_us(nccl, chosen, group, bandwidth(nccl, chosen, group, ctas) * (chosen.ll ? 1 : share));
+  out.us = kernel_us(machine, kernel, group);
   out.uses = CollectiveResource::symmetric;
-  out.sms = ctas;
-  out.hbm = hbm_bytes(chosen, group);
-  out.link = group.gathers() && chosen.by_switch ? group.shard() : group.wire();
-  out.path = fmt::format("NCCL symmetric kernel, {}, {} CTAs{}", word(chosen, group), ctas,
+  out.sms = kernel.ctas;
+  out.hbm = hbm_bytes(kernel, group);
+  out.link = group.gathers() && kernel.by_switch ? group.shard() : group.wire();
+  out.path = fmt::format("NCCL symmetric kernel, {}, {} CTAs{}", word(kernel, group), kernel.ctas,
                          group.gathers() ? "" : "; adds by SUM (set_force_sum_reduction_for_comms)");
   return out;
 }

@@ -7,8 +7,10 @@ namespace foreshard::sim {
 namespace {
 
 /// A point says how fast the host issues, not how fast the collective is, where it is further above the mechanism than
-/// mechanisms miss and no slower than a host's pace is, or where smaller ones take as long (`slowest`).
+/// mechanisms miss and no slower than a host's pace is, or where smaller ones take as long (`slowest`). No point is
+/// that the GPU is modelled to need all of.
 bool host_bound(const TableRules& rules, double measured, double modelled, double issue, double slowest) {
+  if (measured <= modelled) return false;
   return (measured > rules.mechanism_misses * modelled && measured < rules.slowest_pace * issue) ||
          measured < rules.pace_scatter * slowest;
 }
@@ -28,6 +30,7 @@ TableCorrection::TableCorrection(const MachineProfile& machine, const Model& mod
       const double measured = point.time.us();
       CollectiveRequest request{table.kind, table.transport, point.bytes, table.ranks, table.ranks_per_node};
       request.upcasts = table.upcasts;
+      request.dtype = table.dtype;
       const double modelled = model(request);
       if (point.bytes == 0 || measured <= 0 || modelled <= 0) continue;
       curve.least_us = curve.least_us == 0 ? measured : std::min(curve.least_us, measured);

@@ -43,23 +43,24 @@ struct BackgroundLoad {
 
 /// NVLink through NVSwitch, of one GPU.
 struct Links {
-  std::uint32_t gpus = 0;       ///< of a node
-  double ring = 0;              ///< GB/s: the most a ring moves through one GPU's links
-  double gather_channel = 0;    ///< GB/s that one NCCL channel (one SM) copies while it sends nothing
-  double reduce_channel = 0;    ///< GB/s that one channel adds while it sends nothing
-  double p2p_channel = 0;       ///< GB/s of a channel of sends and receives; a profile without it: gather_channel
-  double ring_sharpness = 0;    ///< exponent that joins the ring's and the channels' limits: close to the smaller one
-  double ring_drift = 0;        ///< MiB of a part in a channel from which half of that is hidden; 0: none ever is
-  PerProtocol hop;              ///< us a ring's step inside the node
-  PerProtocol tree_hop;         ///< us a tree's step inside the node
-  bool nvls = false;            ///< NVLink SHARP works: the switch adds and multicasts
-  double nvls_bandwidth = 0;    ///< GB/s through one GPU's links
-  double nvls_stall = 0;        ///< us for each square root of a MB on the wire
-  double symmetric_store = 0;   ///< GB/s of symmetric kernels that store to peers …
-  double symmetric_load = 0;    ///< … that load from peers and add …
-  double symmetric_switch = 0;  ///< … that let the switch multicast or add
-  double push = 0;              ///< GB/s of one copy engine that writes to a peer
-  double pull = 0;              ///< GB/s of one copy engine that reads from a peer
+  std::uint32_t gpus = 0;        ///< of a node
+  double ring = 0;               ///< GB/s: the most a ring moves through one GPU's links
+  double gather_channel = 0;     ///< GB/s that one NCCL channel (one SM) copies while it sends nothing
+  double reduce_channel = 0;     ///< GB/s that one channel adds while it sends nothing
+  double p2p_channel = 0;        ///< GB/s of a channel of sends and receives; a profile without it: gather_channel
+  double ring_sharpness = 0;     ///< exponent that joins the ring's and the channels' limits: close to the smaller one
+  double ring_drift = 0;         ///< MiB of a part in a channel from which half of that is hidden; 0: none ever is
+  PerProtocol hop;               ///< us a ring's step inside the node
+  PerProtocol tree_hop;          ///< us a tree's step inside the node
+  bool nvls = false;             ///< NVLink SHARP works: the switch adds and multicasts
+  double nvls_bandwidth = 0;     ///< GB/s through one GPU's links
+  double nvls_stall = 0;         ///< us for each square root of a MB on the wire
+  double symmetric_store = 0;    ///< GB/s of symmetric kernels that store to peers …
+  double symmetric_load = 0;     ///< … that load from peers and add …
+  double symmetric_load_l2 = 1;  ///< by what loads are faster of buffers that the peers' L2 holds
+  double symmetric_switch = 0;   ///< … that let the switch multicast or add
+  double push = 0;               ///< GB/s of one copy engine that writes to a peer
+  double pull = 0;               ///< GB/s of one copy engine that reads from a peer
   std::vector<SlowLink> slow_links = {};  ///< of this run, not of a profile
   bool pcie = false;  ///< there is no NVLink: these are PCIe slots' (a topology's word, no profile's)
 };
@@ -79,6 +80,7 @@ struct NcclConstants {
   double nvls_latency = 0;            ///< us
   double symmetric_latency = 0;       ///< us
   double symmetric_ll_latency = 0;    ///< us
+  double symmetric_wait = 0;          ///< us a warp waits for a load from a peer, there and back
   double symmetric_channel = 0;       ///< GB/s of one CTA, as NCCL chooses their number
   double symmetric_most = 0;          ///< GB/s, as NCCL chooses their number
   double copy_engine_sync = 0;        ///< us of each of the two barriers of a copy-engine all-gather

@@ -48,7 +48,8 @@ struct CollectiveTable {
   std::uint32_t ranks_per_node = 0;  ///< as many as `ranks` on one node
   std::vector<Point> points;
   std::string source;
-  bool upcasts = false;  ///< of reductions into a wider dtype than what is sent
+  bool upcasts = false;          ///< of reductions into a wider dtype than what is sent
+  DType dtype = DType::float32;  ///< of what is sent; nccl-tests' own is float
 };
 
 struct Latencies {

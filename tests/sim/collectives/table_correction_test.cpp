@@ -9,7 +9,9 @@ namespace {
 TEST_CASE("measured points come out exactly and without a caveat") {
   for (const CollectiveTable& table : h200().collectives)
     for (const CollectiveTable::Point& point : table.points) {
-      const CollectivePrice got = price(h200(), table.kind, table.transport, point.bytes, table.ranks);
+      CollectiveRequest request{table.kind, table.transport, point.bytes, table.ranks, table.ranks_per_node};
+      request.dtype = table.dtype;
+      const CollectivePrice got = ModelledCollectives(h200()).price(request);
       CHECK(std::abs((got.period - point.time).count) <= 1);
       CHECK(got.time <= got.period);
       CHECK(got.caveat.empty());
