@@ -16,7 +16,7 @@ struct FabricKind {
   std::size_t levels = 0;  ///< at most
 };
 constexpr std::array kFabrics{FabricKind{"flat", 0}, FabricKind{"fat-tree", 2}, FabricKind{"rail", 1},
-                              FabricKind{"dragonfly", 1}};
+                              FabricKind{"rail-only", 0}, FabricKind{"dragonfly", 1}};
 
 /// "NODES[:OVER]".
 struct Level {
@@ -25,10 +25,11 @@ struct Level {
 };
 
 Error wrong(const std::string& text, const std::string& what) {
-  return Error{ErrorKind::usage,
-               fmt::format("--fabric {}: {}", text, what),
-               {},
-               "as in fat-tree:16:2,128:4, rail:32, dragonfly:8:2, flat or fat-tree:16+sharp"};
+  return Error{
+      ErrorKind::usage,
+      fmt::format("--fabric {}: {}", text, what),
+      {},
+      "as in fat-tree:16:2,128:4, rail:32, rail-only, dragonfly:8:2, flat, fat-tree:16+sharp or rail:32+no-pxn"};
 }
 
 Result<Level> read_level(const std::string& text, std::string_view part) {
@@ -47,12 +48,43 @@ Result<Level> read_level(const std::string& text, std::string_view part) {
   return level;
 }
 
+/// What stands behind a fabric, each at most once.
+struct Suffixes {
+  bool sharp = false;
+  bool no_pxn = false;
+};
+
+Suffixes take_suffixes(std::string& text) {
+  Suffixes out;
+  const auto take = [&](std::string_view word, bool& found) {
+    if (found || !text.ends_with(word)) return false;
+    text.resize(text.size() - word.size());
+    return found = true;
+  };
+  while (take("+sharp", out.sharp) || take("+no-pxn", out.no_pxn)) {
+  }
+  return out;
+}
+
+Result<void> check_suffixes(const std::string& whole, std::string_view kind, const Suffixes& suffixes,
+                            const sim::Network& network) {
+  if (suffixes.no_pxn && kind == "rail-only")
+    return tl::unexpected(wrong(whole, "without PXN no message comes to another rail of these, which are not linked"));
+  if (!suffixes.sharp) return {};
+  if (kind == "dragonfly") return tl::unexpected(wrong(whole, "sums in the switches of a dragonfly are not modelled"));
+  if (network.sharp_efficiency > 0) return {};
+  return tl::unexpected(
+      Error{ErrorKind::usage,
+            fmt::format("--fabric {}: the profile does not say what a switch that adds carries", whole),
+            {},
+            "give it /network/sharp_efficiency and its other sharp_ constants, as h200 has them"});
+}
+
 }  // namespace
 
 Result<void> set_fabric(const std::string& whole, sim::Network& network) {
-  constexpr std::string_view kSharp = "+sharp";
-  const bool sharp = whole.ends_with(kSharp);
-  const std::string text = whole.substr(0, whole.size() - (sharp ? kSharp.size() : 0));
+  std::string text = whole;
+  const Suffixes suffixes = take_suffixes(text);
   const std::size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
   std::vector<Level> levels;
@@ -77,15 +109,11 @@ Result<void> set_fabric(const std::string& whole, sim::Network& network) {
   if (levels.empty() && most > 0) return tl::unexpected(wrong(text, "how many nodes?"));
   if (levels.size() == 2 && (levels[1].nodes <= levels[0].nodes || levels[1].nodes % levels[0].nodes != 0))
     return tl::unexpected(wrong(text, "a pod is made of several whole leaves"));
-  if (sharp && kind == "dragonfly")
-    return tl::unexpected(wrong(whole, "sums in the switches of a dragonfly are not modelled"));
-  if (sharp && network.sharp_efficiency == 0)
-    return tl::unexpected(
-        Error{ErrorKind::usage,
-              fmt::format("--fabric {}: the profile does not say what a switch that adds carries", whole),
-              {},
-              "give it /network/sharp_efficiency and its other sharp_ constants, as h200 has them"});
-  network.sharp = sharp;
+  FORESHARD_TRY(check_suffixes(whole, kind, suffixes, network));
+  network.sharp = suffixes.sharp;
+  network.pxn = !suffixes.no_pxn;
+  network.rail_switches = kind == "rail" || kind == "rail-only";
+  network.rails_linked = kind != "rail-only";
   network.leaf_nodes = network.pod_nodes = network.group_nodes = 0;
   network.oversubscription = network.pod_oversubscription = 1;
   if (levels.empty()) return {};

@@ -14,6 +14,7 @@
 #include "sim/collectives/network_rate.hpp"
 #include "sim/collectives/point_to_point.hpp"
 #include "sim/collectives/pull_reduce.hpp"
+#include "sim/collectives/rails.hpp"
 #include "sim/collectives/ring.hpp"
 #include "sim/collectives/symmetric.hpp"
 
@@ -94,6 +95,10 @@ std::string caveat(const MachineProfile& machine, const CollectiveRequest& reque
   const std::string nodes = group.one_node() ? std::string{} : fmt::format(" on {:.0f} nodes", group.nodes);
   std::string text =
       fmt::format("{} {} of {} ranks{} is modelled", name(ran), dashed_name(request.kind), request.ranks, nodes);
+  const NodePattern pattern = request.kind == CollectiveKind::all_to_all ? NodePattern::all_to_all : NodePattern::send;
+  const bool sends = request.kind == CollectiveKind::all_to_all || request.kind == CollectiveKind::send_recv;
+  if (sends && rails_apart(machine) && other_rail_share(machine, group, pattern) > 0)
+    return text + ": its messages between rails cannot go, as the rails are not linked and PXN needs NVLink";
   if (measured_ranks == 0) return text + fmt::format(", not measured on {}", machine.name);
   return text + fmt::format(" and scaled by what {} ranks took on {}", measured_ranks, machine.name);
 }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/collectives/rails.hpp"
 #include "sim/network/max_min.hpp"
 
 namespace foreshard::sim {
@@ -40,7 +41,8 @@ std::map<std::uint32_t, NetworkRate> on_rail(const MachineProfile& machine, cons
   const Fabric fabric(machine.network, machine.links.gpus, nodes, rail);
   std::vector<Traffic> traffics;
   std::vector<Flow> flows;
-  for (const Placement& one : groups) traffics.push_back(traffic(fabric, one, pattern));
+  const double other_rail = other_rail_in_switches(machine, group, pattern);
+  for (const Placement& one : groups) traffics.push_back(traffic(fabric, one, pattern, other_rail));
   for (const Traffic& one : traffics) flows.push_back({one.shares, 1});
   std::vector<double> capacity;
   for (const Link& link : fabric.links()) capacity.push_back(link.capacity);
@@ -76,7 +78,7 @@ NetworkRate at_rate(const MachineProfile& machine, const Group& group, NodePatte
   NetworkRate out;
   for (const std::uint32_t rail : rails_of(machine, group)) {
     const Fabric fabric(machine.network, machine.links.gpus, nodes, rail);
-    const Traffic own = traffic(fabric, placement, pattern);
+    const Traffic own = traffic(fabric, placement, pattern, other_rail_in_switches(machine, group, pattern));
     for (const LinkShare& share : own.shares)
       out.rate = std::min(out.rate, fabric.links()[share.link].capacity / share.share);
     out.levels = own.levels;
@@ -155,8 +157,9 @@ std::vector<UplinkLoad> uplink_loads(const MachineProfile& machine, const Group&
                                         groups.back().node(groups.back().count - 1) + 1});
   const Fabric fabric(machine.network, machine.links.gpus, nodes, first % ranks);
   std::vector<double> load(fabric.links().size());
+  const double other_rail = other_rail_in_switches(machine, group, pattern);
   for (const Placement& one : groups)
-    for (const LinkShare& share : traffic(fabric, one, pattern).shares) load[share.link] += share.share;
+    for (const LinkShare& share : traffic(fabric, one, pattern, other_rail).shares) load[share.link] += share.share;
   std::vector<UplinkLoad> out;
   for (const std::vector<std::uint32_t>& level : fabric.above(first / ranks)) {
     const std::uint32_t most = *std::max_element(level.begin(), level.end(),
@@ -186,8 +189,12 @@ GroupLinks LinksOfGroups::of(const CollectiveRequest& request) {
   if (alike(machine_, group)) return out;
   for (const NodePattern pattern : node_patterns(machine_.network))
     for (const std::uint32_t rail : rails_of(machine_, group)) {
-      const Shape shape{static_cast<std::uint32_t>(group.nodes), static_cast<std::uint32_t>(group.node_stride),
-                        request.all_nodes, rail, pattern};
+      const Shape shape{static_cast<std::uint32_t>(group.nodes),
+                        static_cast<std::uint32_t>(group.node_stride),
+                        request.all_nodes,
+                        rail,
+                        pattern,
+                        other_rail_in_switches(machine_, group, pattern)};
       const auto [known, added] = known_.try_emplace(shape);
       if (added) known->second = on_rail(machine_, group, pattern, rail);
       NetworkRate& rate = out.network[static_cast<std::size_t>(pattern)];

@@ -80,6 +80,7 @@ class LinksOfGroups {
   struct Shape {
     std::uint32_t nodes, stride, all_nodes, rail;
     NodePattern pattern;
+    double other_rail;
     auto operator<=>(const Shape&) const = default;
   };
   const MachineProfile& machine_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/collectives/network_rate.hpp"
+#include "sim/collectives/rails.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -25,12 +26,21 @@ struct Peers {
   double outside = 0;  ///< of other nodes
   double bytes = 0;    ///< of each one's message
   double own = 0;      ///< bytes that stay on this rank
+  double relayed = 0;  ///< bytes for other nodes that NVLink brings to another rail's adapter first (PXN)
 };
 
-Peers peers_of(const Group& group) {
-  if (group.kind != CollectiveKind::all_to_all)
-    return {group.one_node() ? 1.0 : 0.0, group.one_node() ? 0.0 : 1.0, group.bytes, 0};
-  return {group.per_node - 1, group.ranks - group.per_node, group.shard(), group.shard()};
+NodePattern pattern_of(const Group& group) {
+  // The peer of a send is taken for the next rank: the steps of a ring.
+  return group.kind == CollectiveKind::all_to_all ? NodePattern::all_to_all : NodePattern::send;
+}
+
+Peers peers_of(const MachineProfile& machine, const Group& group) {
+  Peers out{group.one_node() ? 1.0 : 0.0, group.one_node() ? 0.0 : 1.0, group.bytes};
+  if (group.kind == CollectiveKind::all_to_all)
+    out = {group.per_node - 1, group.ranks - group.per_node, group.shard(), group.shard()};
+  if (relays_by_pxn(machine))
+    out.relayed = out.outside * out.bytes * other_rail_share(machine, group, pattern_of(group));
+  return out;
 }
 
 /// Channels are shared evenly as long as there are enough; a kernel has no more than the communicator.
@@ -41,26 +51,33 @@ double held_channels(double all, const Peers& peers, const P2pSplit& split, doub
 }
 
 double node_us(const MachineProfile& machine, const Peers& peers, const P2pSplit& split, double held) {
-  if (peers.inside <= 0) return 0;
   const Links& links = machine.links;
+  const double relayed = transfer_us(peers.relayed, links.ring);
+  if (peers.inside <= 0) return relayed;
   const double carrying = std::min(held, peers.inside * split.channels);
   double rate = smooth_least(links.ring_sharpness, links.ring, carrying * links.p2p_channel);
   if (split.ll) rate = std::min(machine.nccl.ll_most, rate / 2);
   const double start = split.ll ? machine.nccl.base.ll + links.hop.ll : machine.nccl.base.simple + links.hop.simple;
-  return start + transfer_us(peers.inside * peers.bytes, rate);
+  return start + transfer_us(peers.inside * peers.bytes, rate) + relayed;
 }
 
 double network_us(const MachineProfile& machine, const Group& group, const Peers& peers, const P2pSplit& split) {
   if (peers.outside <= 0) return 0;
   const Network& network = machine.network;
-  // The peer of a send is taken for the next rank: the steps of a ring.
-  const NodePattern pattern = group.kind == CollectiveKind::all_to_all ? NodePattern::all_to_all : NodePattern::ring;
+  const NodePattern pattern = pattern_of(group);
   const double far = network.level_latency * network_rate(machine, group, pattern).step;
   const double start =
       far + (split.ll ? machine.nccl.base.ll + network.hop.ll : machine.nccl.base.simple + network.hop.simple);
   const double ll_most = group.nodes <= 2 ? network.ll_two_nodes : network.ll_more_nodes;
   const double gpu = network_per_gpu(machine, group, pattern);
   return start + transfer_us(peers.outside * peers.bytes, split.ll ? std::min(gpu, ll_most / 2) : gpu);
+}
+
+std::string_view rail_words(const MachineProfile& machine, const Group& group) {
+  if (other_rail_share(machine, group, pattern_of(group)) <= 0) return {};
+  if (relays_by_pxn(machine)) return ", to other rails by PXN";
+  if (machine.network.rail_switches) return ", to other rails through the switches (no PXN)";
+  return ", no PXN";
 }
 
 }  // namespace
@@ -78,19 +95,20 @@ P2pSplit p2p_split(double channels, double bytes, double ranks, bool own) {
 }
 
 Estimate point_to_point(const MachineProfile& machine, const Group& group) {
-  const Peers peers = peers_of(group);
+  const Peers peers = peers_of(machine, group);
   const P2pSplit split = p2p_split(machine.nccl.channels, peers.bytes, group.ranks);
   Estimate out;
   out.sms = held_channels(machine.nccl.channels, peers, split, group.ranks);
   out.us = std::max(node_us(machine, peers, split, out.sms), network_us(machine, group, peers, split));
   out.uses = CollectiveResource::ring;
-  out.link = peers.inside * peers.bytes;
+  out.link = peers.inside * peers.bytes + peers.relayed;
   out.network = peers.outside * peers.bytes;
-  if (group.kind == CollectiveKind::all_to_all) out.pattern = NodePattern::all_to_all;
-  // Read, written into the peer's FIFO, read from the own FIFO, written; the own part read and written.
-  out.hbm = 4 * (out.link + out.network) + 2 * peers.own;
+  out.pattern = pattern_of(group);
+  // Read, written into the peer's FIFO, read from the own FIFO, written; the own part read and written. PXN's FIFO lies
+  // in the GPU at the adapter instead.
+  out.hbm = 4 * (peers.inside * peers.bytes + out.network) + 2 * peers.own;
   out.path = fmt::format("NCCL sends and receives, {}, {} channels", split.ll ? "LL" : "Simple", out.sms);
-  if (!group.one_node()) out.path += fmt::format(" over {} nodes", group.nodes);
+  if (!group.one_node()) out.path += fmt::format(" over {} nodes{}", group.nodes, rail_words(machine, group));
   return out;
 }
 

@@ -127,6 +127,9 @@ struct Network {
   std::uint32_t pod_nodes = 0;    ///< nodes whose leaves share one more level of switches; 0: leaves are all there is
   double pod_oversubscription = 1;  ///< bandwidth into a pod over that out of it
   std::uint32_t group_nodes = 0;    ///< of a dragonfly's groups, which are linked each to each; 0: a tree of switches
+  bool rail_switches = false;       ///< a leaf switch has one adapter of a node, that of one rail
+  bool rails_linked = true;         ///< a message can come to another rail through the switches
+  bool pxn = true;                  ///< sends to another rail leave by the adapter of that rail (NCCL_P2P_PXN_LEVEL)
   bool sharp = false;               ///< the switches add and multicast, and NCCL has them do it (CollNet)
   double sharp_efficiency = 0;      ///< of `nic` that goes through a switch that adds
   double sharp_hop = 0;             ///< us from a node up to the sum and back, of NVLS inside nodes …

@@ -119,7 +119,7 @@ void read_table_correction(ProfileReader& reader, const nlohmann::json& section,
 
 void read_network(ProfileReader& reader, const nlohmann::json& section, MachineProfile& profile) {
   Network& out = profile.network;
-  std::uint32_t sharp = 0;
+  std::uint32_t sharp = 0, rail_switches = 0, rails_linked = 1, pxn = 1;
   const std::array entries{
       Constant{"nics", "count", nullptr, &out.nics},
       Constant{"nic", "GB/s", &out.nic},
@@ -141,6 +141,9 @@ void read_network(ProfileReader& reader, const nlohmann::json& section, MachineP
       Constant{"pod_nodes", "count", nullptr, &out.pod_nodes, true, true},
       Constant{"pod_oversubscription", "ratio", &out.pod_oversubscription, nullptr, false, true},
       Constant{"group_nodes", "count", nullptr, &out.group_nodes, true, true},
+      Constant{"rail_switches", "count", nullptr, &rail_switches, true, true},
+      Constant{"rails_linked", "count", nullptr, &rails_linked, true, true},
+      Constant{"pxn", "count", nullptr, &pxn, true, true},
       Constant{"sharp", "count", nullptr, &sharp, true, true},
       Constant{"sharp_efficiency", "ratio", &out.sharp_efficiency, nullptr, false, true},
       Constant{"sharp_hop", "us", &out.sharp_hop, nullptr, true, true},
@@ -158,6 +161,14 @@ void read_network(ProfileReader& reader, const nlohmann::json& section, MachineP
     reader.fail("/network/pod_nodes/value", "a pod is made of whole leaves: a multiple of leaf_nodes");
   if (out.group_nodes > 0 && out.leaf_nodes > 0)
     reader.fail("/network/group_nodes/value", "a dragonfly has no leaves: leave out group_nodes or leaf_nodes");
+  if (rail_switches > 1) reader.fail("/network/rail_switches/value", "1 or 0 is expected here", "1: one a rail");
+  if (rails_linked > 1) reader.fail("/network/rails_linked/value", "1 or 0 is expected here", "0: rail-only");
+  if (pxn > 1) reader.fail("/network/pxn/value", "1 or 0 is expected here", "0: NCCL_P2P_PXN_LEVEL=0");
+  out.rail_switches = rail_switches == 1;
+  out.rails_linked = rails_linked == 1;
+  out.pxn = pxn == 1;
+  if (!out.rails_linked && !out.pxn)
+    reader.fail("/network/pxn/value", "messages between rails that are not linked go by PXN only");
   if (sharp > 1) reader.fail("/network/sharp/value", "1 or 0 is expected here", "1: switches add and multicast");
   out.sharp = sharp == 1;
   if (out.sharp_efficiency > 1) reader.fail("/network/sharp_efficiency/value", "a share of the rate is at most 1");

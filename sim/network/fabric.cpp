@@ -25,7 +25,8 @@ Fabric::Fabric(const Network& network, std::uint32_t gpus, std::uint32_t nodes, 
     add_dragonfly(network);
     return;
   }
-  if (network.leaf_nodes == 0 || nodes <= network.leaf_nodes) return;
+  // Rails that messages change in the switches are linked above even one leaf.
+  if (network.leaf_nodes == 0 || (nodes <= network.leaf_nodes && !changes_rail_in_switches(network))) return;
   const double of_leaf = network.leaf_nodes / network.oversubscription * (1 - network.background.uplinks);
   add_level(network.leaf_nodes, of_leaf);
   if (network.pod_nodes > network.leaf_nodes && nodes > network.pod_nodes)
@@ -56,9 +57,18 @@ std::uint32_t Fabric::route(std::uint32_t a, std::uint32_t b, std::vector<std::u
     way.push_back(first_global_ + from * groups_ + to);
     return 1;
   }
+  return climb(a, b, 0, way);
+}
+
+std::uint32_t Fabric::route_to_other_rail(std::uint32_t a, std::uint32_t b, std::vector<std::uint32_t>& way) const {
+  return group_nodes_ > 0 ? route(a, b, way) : climb(a, b, 1, way);
+}
+
+std::uint32_t Fabric::climb(std::uint32_t a, std::uint32_t b, std::size_t leaves,
+                            std::vector<std::uint32_t>& way) const {
   std::uint32_t left = 0;
   for (const Level& level : levels_) {
-    if (a / level.below == b / level.below) break;
+    if (left >= leaves && a / level.below == b / level.below) break;
     way.push_back(level.first_link + 2 * (a / level.below));
     way.push_back(level.first_link + 2 * (b / level.below) + 1);
     ++left;

@@ -27,14 +27,15 @@ class Counting {
  public:
   Counting(const Fabric& fabric, const Placement& group) : fabric_(fabric), group_(group) {}
 
-  /// From one member to another one; how many levels it leaves.
-  double add(std::uint32_t from, std::uint32_t to, double share) {
-    way_.clear();
-    const std::uint32_t levels = fabric_.route(group_.node(from), group_.node(to), way_);
-    for (const std::uint32_t link : way_) shares_[link] += share;
-    shares_[fabric_.adapter_out(group_.node(from))] += share;
-    shares_[fabric_.adapter_in(group_.node(to))] += share;
-    longest_ = std::max<double>(longest_, levels);
+  /// From one member to another one, of which a share for another rail; how many levels it leaves.
+  double add(std::uint32_t from, std::uint32_t to, double share, double other_rail = 0) {
+    const std::uint32_t a = group_.node(from), b = group_.node(to);
+    shares_[fabric_.adapter_out(a)] += share;
+    shares_[fabric_.adapter_in(b)] += share;
+    double levels = 0;
+    if (other_rail < 1) levels = count(&Fabric::route, a, b, share * (1 - other_rail));
+    if (other_rail > 0) levels = std::max(levels, count(&Fabric::route_to_other_rail, a, b, share * other_rail));
+    longest_ = std::max(longest_, levels);
     return levels;
   }
 
@@ -52,6 +53,15 @@ class Counting {
   }
 
  private:
+  using Route = std::uint32_t (Fabric::*)(std::uint32_t, std::uint32_t, std::vector<std::uint32_t>&) const;
+
+  double count(Route route, std::uint32_t a, std::uint32_t b, double share) {
+    way_.clear();
+    const std::uint32_t levels = (fabric_.*route)(a, b, way_);
+    for (const std::uint32_t link : way_) shares_[link] += share;
+    return levels;
+  }
+
   const Fabric& fabric_;
   const Placement& group_;
   std::map<std::uint32_t, double> shares_;
@@ -59,11 +69,11 @@ class Counting {
   double longest_ = 0;
 };
 
-Traffic of_ring(const Fabric& fabric, const Placement& group) {
+Traffic of_ring(const Fabric& fabric, const Placement& group, double other_rail) {
   Counting counting(fabric, group);
   double all = 0, least = 0;
   for (std::uint32_t i = 0; i < group.count; ++i) {
-    const double levels = counting.add(i, (i + 1) % group.count, 1);
+    const double levels = counting.add(i, (i + 1) % group.count, 1, other_rail);
     least = i == 0 ? levels : std::min(least, levels);
     all += levels;
   }
@@ -89,30 +99,41 @@ Traffic of_tree(const Fabric& fabric, const Placement& group) {
   return counting.take(most);
 }
 
-/// Members under one leaf are alike but for their adapters.
-Traffic of_all_to_all(const Fabric& fabric, const Placement& group) {
-  struct Run {
-    std::uint32_t begin = 0, end = 0;
-  };
+/// Members that lie side by side under one leaf, which are alike but for their adapters.
+struct Run {
+  std::uint32_t begin = 0, end = 0;
+  [[nodiscard]] double members() const { return end - begin; }
+};
+
+std::vector<Run> runs_under_leaves(const Fabric& fabric, const Placement& group) {
   Counting counting(fabric, group);
-  std::vector<Run> leaves;
+  std::vector<Run> out;
   for (std::uint32_t i = 0; i < group.count; ++i) {
-    const bool alike = !leaves.empty() && counting.levels(leaves.back().begin, i) == 0;
-    if (!alike) leaves.push_back({i, i});
-    leaves.back().end = i + 1;
+    if (out.empty() || counting.levels(out.back().begin, i) > 0) out.push_back({i, i});
+    out.back().end = i + 1;
   }
+  return out;
+}
+
+Traffic of_all_to_all(const Fabric& fabric, const Placement& group, double other_rail) {
   std::map<std::uint32_t, double> shares;
   for (std::uint32_t i = 0; i < group.count; ++i)
     shares[fabric.adapter_out(group.node(i))] = shares[fabric.adapter_in(group.node(i))] = 1;
   double levels = 0;
   std::vector<std::uint32_t> way;
+  const std::vector<Run> leaves = runs_under_leaves(fabric, group);
   for (const Run& a : leaves)
     for (const Run& b : leaves) {
-      if (&a == &b) continue;
-      way.clear();
-      levels = std::max<double>(levels, fabric.route(group.node(a.begin), group.node(b.begin), way));
-      const double pairs = static_cast<double>(a.end - a.begin) * (b.end - b.begin);
-      for (const std::uint32_t link : way) shares[link] += pairs / (group.count - 1);
+      const double pairs = &a == &b ? a.members() * (a.members() - 1) : a.members() * b.members();
+      if (pairs <= 0) continue;
+      const std::uint32_t from = group.node(a.begin), to = group.node(b.begin);
+      const auto count = [&](std::uint32_t left, double of) {
+        levels = std::max<double>(levels, left);
+        for (const std::uint32_t link : way) shares[link] += of * pairs / (group.count - 1);
+        way.clear();
+      };
+      if (other_rail < 1) count(fabric.route(from, to, way), 1 - other_rail);
+      if (other_rail > 0) count(fabric.route_to_other_rail(from, to, way), other_rail);
     }
   Traffic out;
   for (const auto& [link, share] : shares) out.shares.push_back({link, share});
@@ -142,18 +163,20 @@ Traffic of_aggregation(const Fabric& fabric, const Placement& group) {
 
 }  // namespace
 
-Traffic traffic(const Fabric& fabric, const Placement& group, NodePattern pattern) {
+Traffic traffic(const Fabric& fabric, const Placement& group, NodePattern pattern, double other_rail) {
   switch (pattern) {
     case NodePattern::tree:
       return of_tree(fabric, group);
     case NodePattern::all_to_all:
-      return of_all_to_all(fabric, group);
+      return of_all_to_all(fabric, group, other_rail);
     case NodePattern::aggregation:
       return of_aggregation(fabric, group);
+    case NodePattern::send:
+      return of_ring(fabric, group, other_rail);
     case NodePattern::ring:
       break;
   }
-  return of_ring(fabric, group);
+  return of_ring(fabric, group, 0);
 }
 
 }  // namespace foreshard::sim

@@ -5,6 +5,7 @@
 //     message makes all of them but one.
 //   * tree: both trees of ncclGetDtree (src/graph/trees.cc), each with half of the bytes, up and down every edge. A
 //     node with its four edges sends all it can.
+//   * send: the same steps, of messages of which some may be for another rail.
 //   * all_to_all: every node sends an equal part to every other node, in one step.
 //   * aggregation: switches add and multicast (SHARP, through NCCL's CollNet): a node sends what it has up once and
 //     gets the sum once; a switch sends one sum up for all nodes below it.
@@ -19,9 +20,9 @@
 
 namespace foreshard::sim {
 
-enum class NodePattern : std::uint8_t { ring, tree, all_to_all, aggregation };
-inline constexpr std::array kNodePatterns{NodePattern::ring, NodePattern::tree, NodePattern::all_to_all,
-                                          NodePattern::aggregation};
+enum class NodePattern : std::uint8_t { ring, tree, send, all_to_all, aggregation };
+inline constexpr std::array kNodePatterns{NodePattern::ring, NodePattern::tree, NodePattern::send,
+                                          NodePattern::all_to_all, NodePattern::aggregation};
 /// Those that a collective on `network` can have.
 [[nodiscard]] inline std::span<const NodePattern> node_patterns(const Network& network) {
   return std::span(kNodePatterns).first(network.sharp ? kNodePatterns.size() : kNodePatterns.size() - 1);
@@ -51,6 +52,7 @@ struct Traffic {
 };
 
 /// Linear in the members, times a logarithm for trees; all-to-alls are quadratic in the switches that have some.
-[[nodiscard]] Traffic traffic(const Fabric& fabric, const Placement& group, NodePattern pattern);
+/// `other_rail`: of sends and all-to-alls, the share of bytes that changes rail in the switches.
+[[nodiscard]] Traffic traffic(const Fabric& fabric, const Placement& group, NodePattern pattern, double other_rail = 0);
 
 }  // namespace foreshard::sim

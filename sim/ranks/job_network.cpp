@@ -7,6 +7,7 @@
 
 #include "core/base/check.hpp"
 #include "sim/collectives/network_rate.hpp"
+#include "sim/collectives/rails.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -127,7 +128,7 @@ void JobNetwork::add_groups(std::uint32_t communicator, const CommunicatorOption
     std::vector<double> kind{static_cast<double>(communicator), static_cast<double>(begin),
                              link_slowdown(machine_, request)};
     for (const NodePattern pattern : node_patterns(machine_.network)) {
-      const Traffic own = traffic(fabrics[0], placement, pattern);
+      const Traffic own = traffic(fabrics[0], placement, pattern, other_rail_in_switches(machine_, shape, pattern));
       std::vector<LinkShare>& shares = group.shares.emplace_back();
       for (const std::uint32_t rail : rails)
         for (const LinkShare& share : own.shares) shares.push_back({rail * links + share.link, share.share});

@@ -53,6 +53,31 @@ TEST_CASE("switches add where the fabric says so") {
     CHECK_FALSE(set_fabric(text, network));
 }
 
+TEST_CASE("rails are of one switch each, and linked or not") {
+  CHECK(fabric("rail:32").rail_switches);
+  CHECK(fabric("rail:32").rails_linked);
+  CHECK(fabric("rail:32").pxn);
+  CHECK_FALSE(fabric("fat-tree:4").rail_switches);
+  const sim::Network only = fabric("rail-only");
+  CHECK(only.rail_switches);
+  CHECK_FALSE(only.rails_linked);
+  CHECK(only.leaf_nodes == 0);
+  CHECK_FALSE(fabric("rail:32:2+no-pxn").pxn);
+  CHECK_FALSE(fabric("flat+no-pxn").pxn);
+  sim::Network network;
+  network.sharp_efficiency = 0.8;
+  for (const char* text : {"rail:32+sharp+no-pxn", "rail:32+no-pxn+sharp"}) {
+    REQUIRE(set_fabric(text, network));
+    CHECK(network.sharp);
+    CHECK_FALSE(network.pxn);
+  }
+  REQUIRE(set_fabric("flat", network));
+  CHECK(network.pxn);
+  CHECK(network.rails_linked);
+  for (const char* text : {"rail-only+no-pxn", "rail-only:4", "flat+no-pxn+no-pxn", "rail:4+pxn"})
+    CHECK_FALSE(set_fabric(text, network));
+}
+
 TEST_CASE("what is no fabric is refused with what would be one") {
   for (const char* text :
        {"", "rail", "rail:", "rail:0", "rail:x", "rail:4:", "rail:4:0.5", "rail:4:nan", "rail:4:1e9", "rail:4,8",

@@ -119,10 +119,11 @@ TEST_CASE("across nodes sends have the adapter's share") {
   const CollectivePrice next = price(bare_h200(), CollectiveKind::send_recv, Transport::nccl, kGiB, 16, 8);
   CHECK(next.network_bytes == kGiB);
   CHECK(next.time.us() == Approx(static_cast<double>(kGiB) / nic / 1e3).epsilon(0.01));
-  // Of an all-to-all over two nodes half goes to the other one, 7 of 16 parts to neighbours.
+  // Of an all-to-all over two nodes half goes to the other one, 7 of 16 parts to neighbours, and
+  // by PXN 7 of the 8 for the other one over NVLink first.
   const CollectivePrice all = price(bare_h200(), CollectiveKind::all_to_all, Transport::nccl, kGiB, 16, 8);
   CHECK(all.network_bytes == kGiB / 2);
-  CHECK(all.link_bytes == kGiB * 7 / 16);
+  CHECK(all.link_bytes == kGiB * 14 / 16);
   CHECK(all.time.us() == Approx(static_cast<double>(kGiB / 2) / nic / 1e3).epsilon(0.01));
   const CollectivePrice spread = price(bare_h200(), CollectiveKind::broadcast, Transport::nccl, kGiB, 16, 8);
   CHECK(spread.time.us() >= static_cast<double>(kGiB) / (8 * nic) / 1e3);

@@ -60,4 +60,26 @@ TEST_CASE("adapters are dealt to the GPUs of a node in order") {
   CHECK(fabric.links()[fabric.adapter_in(1)].capacity == 1);
 }
 
+TEST_CASE("to another rail a message climbs out of its leaf, and no further than it has to") {
+  Network rails = network();
+  rails.leaf_nodes = 2;
+  rails.pod_nodes = 4;
+  rails.rail_switches = true;
+  const auto levels = [&](std::uint32_t nodes, std::uint32_t a, std::uint32_t b) {
+    std::vector<std::uint32_t> links;
+    const std::uint32_t left = Fabric(rails, 8, nodes).route_to_other_rail(a, b, links);
+    CHECK(links.size() == 2 * left);
+    return left;
+  };
+  CHECK(levels(8, 0, 1) == 1);
+  CHECK(levels(8, 0, 2) == 1);
+  CHECK(levels(8, 0, 4) == 2);
+  // Nodes of one leaf have links above it only where messages take them.
+  CHECK(levels(2, 0, 1) == 0);
+  rails.pxn = false;
+  CHECK(levels(2, 0, 1) == 1);
+  rails.rails_linked = false;
+  CHECK(levels(2, 0, 1) == 0);
+}
+
 }  // namespace foreshard::sim
