@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/collectives/network_rate.hpp"
+#include "sim/collectives/switch_sums.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -71,39 +72,6 @@ Estimate nvls(const MachineProfile& machine, const Group& group) {
   return out;
 }
 
-Estimate sharp(const MachineProfile& machine, const Group& group) {
-  const Network& network = machine.network;
-  const NetworkRate reached = network_rate(machine, group, NodePattern::aggregation);
-  const bool nvls = machine.links.nvls && group.per_node >= 2;
-  Estimate out;
-  out.network = group.bytes / group.per_node;
-  out.pattern = NodePattern::aggregation;
-  const double adapters = rail_bandwidth(machine) / network.efficiency * network.sharp_efficiency;
-  const double outside = transfer_us(out.network, adapters * reached.rate);
-  const double levels = 2 * reached.levels * network.level_latency;
-  if (nvls) {
-    out.link = group.bytes * (1 + 1 / group.per_node);
-    out.us = machine.nccl.nvls_latency + (network.sharp_hop + levels) * network.lengthening_simple +
-             std::max(transfer_us(out.link, machine.links.nvls_bandwidth), outside) +
-             stall_us(machine.links.nvls_stall, group.wire());
-    out.sms = machine.nccl.nvls_channels;
-    out.hbm = 2 * group.bytes;
-    out.path = fmt::format("NCCL NVLS and SHARP, {} channels", out.sms);
-    return out;
-  }
-  // tuning.cc: all parts come and go at once over NVLink; alone in its node a GPU pays a tree's hop.
-  const double peers = group.per_node - 1;
-  out.link = 2 * group.bytes * peers / group.per_node;
-  const double hop = peers > 0 ? network.sharp_direct_hop : network.hop.simple;
-  const double inside = 2 * (std::min(1.0, peers) * network.sharp_direct_start + network.sharp_direct_peer * peers);
-  out.us = inside + (hop + levels) * network.lengthening_simple +
-           std::max(transfer_us(out.link, machine.links.ring * network.sharp_direct_efficiency), outside);
-  out.sms = ring_channels(network.channels, group.bytes, group.ranks, Protocol::simple);
-  out.hbm = 3.5 * group.wire();
-  out.path = fmt::format("NCCL CollNetDirect and SHARP, {} channels", out.sms);
-  return out;
-}
-
 AllReduceWay all_reduce_way(const MachineProfile& machine, const Group& group) {
   using Algorithm = AllReduceWay::Algorithm;
   AllReduceWay best{Algorithm::ring, ring_protocol(machine, group)};
@@ -130,7 +98,7 @@ Estimate all_reduce(const MachineProfile& machine, const Group& group, AllReduce
     case AllReduceWay::Algorithm::nvls:
       return nvls(machine, group);
     case AllReduceWay::Algorithm::sharp:
-      return sharp(machine, group);
+      return sharp_all_reduce(machine, group);
     case AllReduceWay::Algorithm::ring:
       break;
   }

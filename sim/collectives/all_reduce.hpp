@@ -1,5 +1,5 @@
-// NCCL's other ways to all-reduce: tree, NVLink SHARP (NVLS) on one node, NVLS inside and trees between nodes,
-// sums in the switches between nodes (SHARP).
+// NCCL's other ways to all-reduce: tree, NVLink SHARP (NVLS) on one node, NVLS inside and trees between nodes; sums in
+// the switches between nodes are switch_sums.hpp.
 // Formulas of NCCL 2.28.9 src/graph/tuning.cc; docs/collectives.md.
 #pragma once
 
@@ -14,11 +14,6 @@ namespace foreshard::sim {
 /// The switch adds and multicasts: of each buffer a GPU sends all once and its share of the sum once. Needs
 /// `links.nvls`; across nodes the sums travel along a tree (NVLSTree).
 [[nodiscard]] Estimate nvls(const MachineProfile& machine, const Group& group);
-
-/// Of several nodes whose switches add (Network::sharp), by NCCL's CollNet: every adapter sends its part once and gets
-/// the sum once. Inside a node the NVSwitch adds and multicasts, where it can and has several GPUs of the group; else
-/// each GPU adds a part that all others send it, and sends them the sum (CollNetDirect).
-[[nodiscard]] Estimate sharp(const MachineProfile& machine, const Group& group);
 
 /// One of NCCL's algorithms with one of its protocols; NVLS and SHARP have but Simple.
 struct AllReduceWay {

@@ -16,6 +16,7 @@
 #include "sim/collectives/pull_reduce.hpp"
 #include "sim/collectives/rails.hpp"
 #include "sim/collectives/ring.hpp"
+#include "sim/collectives/switch_sums.hpp"
 #include "sim/collectives/symmetric.hpp"
 
 namespace foreshard::sim {
@@ -27,7 +28,10 @@ Estimate ring_or_tree(const MachineProfile& machine, const MachineProfile& seen,
     return all_reduce(machine, group, all_reduce_way(seen, group), kRegistered);
   if (group.kind == CollectiveKind::all_to_all || group.kind == CollectiveKind::send_recv)
     return point_to_point(machine, group);
-  return ring(machine, group, ring_protocol(seen, group), kRegistered);
+  const Protocol protocol = ring_protocol(seen, group);
+  if (has_sharp_exchange(seen, group) && sharp_exchange(seen, group).us < ring(seen, group, protocol, kRegistered).us)
+    return sharp_exchange(machine, group);
+  return ring(machine, group, protocol, kRegistered);
 }
 
 /// Where the machine's speeds choose nothing.
