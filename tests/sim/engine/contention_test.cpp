@@ -169,6 +169,7 @@ Slowdowns with_reduction(const MachineProfile& machine, KernelClass kernel, Tran
     };
     CollectiveRequest request{work.kind, transport, work.bytes, 2, 2};
     request.upcasts = upcasts;
+    request.dtype = work.dtype;
     return Slowdowns{time(gemm) / static_cast<double>(ns),
                      time(reduction) / static_cast<double>(prices.price(request).time.count)};
   };
