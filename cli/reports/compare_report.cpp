@@ -150,6 +150,8 @@ std::vector<ChangedSetting> changed_settings(const RunSummary& a, const RunSumma
   if (a.ranks != b.ranks) changed.push_back({"ranks", text(a.ranks), text(b.ranks)});
   if (a.fabric != b.fabric) changed.push_back({"fabric", text(a.fabric), text(b.fabric)});
   if (a.topology != b.topology) changed.push_back({"topology", text(a.topology), text(b.topology)});
+  if (a.model_options != b.model_options)
+    changed.push_back({"model_options", text(a.model_options), text(b.model_options)});
   if (a.memory_limit != b.memory_limit) changed.push_back({kMemoryLimit, limit(a), limit(b)});
   // Both lists are in the table's order.
   for (std::size_t i = 0; i < a.setting_options.size() && i < b.setting_options.size(); ++i)

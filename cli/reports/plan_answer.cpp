@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "cli/reports/beside_report.hpp"
 #include "cli/reports/flapping_report.hpp"
 #include "cli/reports/job_end.hpp"
+#include "cli/reports/plan_command.hpp"
 #include "cli/reports/remedy_json.hpp"
 #include "cli/reports/trial_report.hpp"
 #include "cli/reports/upgrade_report.hpp"
@@ -90,6 +93,35 @@ bool recorded(const sim::Prediction& p) {
   return p.host == sim::HostConfidence::recorded || p.host == sim::HostConfidence::elsewhere;
 }
 
+/// Settings that `to` has otherwise than `from`, of which `said` stand elsewhere: "forward_prefetch 1 -> 2", or of a
+/// model, whose own are PyTorch's defaults, "forward_prefetch 2".
+std::string settings_words(const Settings& from, const Settings& to, bool of_model,
+                           const std::set<std::string_view>& said) {
+  const auto before = setting_options(from);
+  const auto after = setting_options(to);
+  const std::span<const SettingOption> table = setting_table();  // in the order of setting_options()
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const auto& [key, value] = after[i];
+    if (before[i].second == value || said.contains(key)) continue;
+    if (!of_model)
+      words.push_back(fmt::format("{} {} -> {}", key, before[i].second, value));
+    else
+      words.push_back(table[i].form == SettingForm::json ? key : fmt::format("{} {}", key, option_value(value)));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// What of a model's plan is not PyTorch's default: "with --compile, cuda_graph 3".
+std::string model_words(const Settings& settings, const PlanBasis& basis) {
+  const std::string chosen = settings_words({}, settings, true,
+                                            {"gpus", "nodes", "tensor_parallel", "expert_parallel", "router_imbalance",
+                                             "batch", "seq", "param_dtype", "reduce_dtype"});
+  if (basis.model_options.empty() && chosen.empty()) return {};
+  return fmt::format("; with {}{}{}", basis.model_options, basis.model_options.empty() || chosen.empty() ? "" : ", ",
+                     chosen);
+}
+
 /// What the step is of.
 std::string program_line(const sim::Prediction& p, const PlanBasis& basis) {
   const Settings& s = p.run.settings;
@@ -108,16 +140,9 @@ std::string program_line(const sim::Prediction& p, const PlanBasis& basis) {
       p.run.info.machine.empty() ? ""
                                  : fmt::format(" ({}{})", p.run.info.machine, basis.machine_assumed ? ", assumed" : ""),
       dtype(s.param_dtype, "none (the parameters' own)"), dtype(s.reduce_dtype, "none (as computed)"));
-  if (!recorded(p) || basis.source == nullptr)
-    return line + not_as_asked_words(p);  // a model's own settings are defaults, which nobody chose
-  const auto before = setting_options(*basis.source);
-  const auto after = setting_options(s);
-  std::string changes;
-  for (std::size_t i = 0; i < before.size(); ++i)
-    if (before[i].second != after[i].second)
-      changes +=
-          fmt::format("{} {} {} -> {}", changes.empty() ? "" : ",", before[i].first, before[i].second, after[i].second);
-  return line + (changes.empty() ? "; settings: those of the source" : "; changed:" + changes) + not_as_asked_words(p);
+  if (!recorded(p) || basis.source == nullptr) return line + model_words(s, basis) + not_as_asked_words(p);
+  const std::string changes = settings_words(*basis.source, s, false, {});
+  return line + (changes.empty() ? "; settings: those of the source" : "; changed: " + changes) + not_as_asked_words(p);
 }
 
 }  // namespace
@@ -352,6 +377,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
     for (std::string& line : upgrade_lines(*basis.upgrade)) lines.push_back(std::move(line));
   if (!basis.no_upgrade.empty()) lines.push_back(basis.no_upgrade);
   lines.push_back(program_line(p, basis));
+  for (const std::string& what : basis.left_out) lines.push_back(left_out_line(what));
   for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
   return lines;
 }

@@ -63,6 +63,8 @@ struct PlanBasis {
   const sim::Upgrade* upgrade = nullptr;  ///< of a recording that is planned under another PyTorch version
   bool machine_assumed = false;           ///< nobody has said which machine it is (source_options.hpp)
   std::string no_upgrade = {};            ///< why there is none of such a recording; empty: there is, or it is not such
+  std::string model_options = {};         ///< traces::Source::model_options
+  std::vector<std::string> left_out = {};  ///< traces::Source::left_out
 };
 
 /// One line each, without an end of line. The first says whether it fits, the second how fast it is, or that this is

@@ -11,15 +11,19 @@
 #include "core/workload/workload_names.hpp"
 
 namespace foreshard::cli {
-namespace {
 
-/// A JSON value's text as an option takes it.
+std::string model_title(const std::string& name, const std::string& model_options) {
+  return model_options.empty() ? name : name + ' ' + model_options;
+}
+
+std::string left_out_line(const std::string& what) {
+  return "not planned: " + what;
+}
+
 std::string option_value(const std::string& json) {
   const nlohmann::ordered_json value = parse_ordered_json_text(json);
   return value.is_string() ? value.get<std::string>() : json;
 }
-
-}  // namespace
 
 std::string plan_command(const std::string& source, const std::string& options, const Settings& from,
                          const Settings& to, const std::string& file) {
@@ -39,18 +43,11 @@ std::string plan_command(const std::string& source, const std::string& options, 
 }
 
 std::string source_words(const SourceOptions& source) {
-  std::string out;
-  const auto add = [&](const std::string& option, const std::string& value) {
-    out += (out.empty() ? "" : " ") + option + (value.empty() ? "" : ' ' + shell_word(value));
-  };
   const traces::SourceRequest& of = source.source;
-  if (of.dim) add("--dim", std::to_string(*of.dim));
-  if (of.layers) add("--layers", std::to_string(*of.layers));
-  if (of.dropout) add("--dropout", fmt::format("{}", *of.dropout));
-  if (of.compiled) add("--compile", {});
-  if (!of.frozen.empty()) add("--freeze", fmt::format("{}", fmt::join(of.frozen, ",")));
-  if (of.lora.rank > 0) add("--lora", std::to_string(of.lora.rank));
-  if (!of.lora.targets.empty()) add("--lora-targets", fmt::format("{}", fmt::join(of.lora.targets, ",")));
+  std::string out = traces::model_options(of);
+  const auto add = [&](const std::string& option, const std::string& value) {
+    out += (out.empty() ? "" : " ") + option + ' ' + shell_word(value);
+  };
   if (of.lowering) add("--lowering", std::string(foreshard::name(*of.lowering)));
   if (!source.machine.empty()) add("--machine", source.machine);
   if (!source.fabric.empty()) add("--fabric", source.fabric);

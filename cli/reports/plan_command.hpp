@@ -14,6 +14,15 @@ namespace foreshard::cli {
 [[nodiscard]] std::string plan_command(const std::string& source, const std::string& options, const Settings& from,
                                        const Settings& to, const std::string& file = {});
 
+/// "llama-1b --compile": what was planned, with traces::Source::model_options.
+[[nodiscard]] std::string model_title(const std::string& name, const std::string& model_options);
+
+/// An entry of traces::Source::left_out as every answer says it.
+[[nodiscard]] std::string left_out_line(const std::string& what);
+
+/// A setting's JSON value as its option takes it: a text without quotes.
+[[nodiscard]] std::string option_value(const std::string& json);
+
 /// What was given of SOURCE beside its name: "--layers 4 --machine h100"; may be empty.
 [[nodiscard]] std::string source_words(const SourceOptions& source);
 

@@ -239,6 +239,8 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   Json json = json_result("plan");
   json["source"] = source;
   json["name"] = workload.name;
+  json["model_options"] = text_or_null(basis.model_options);
+  json["left_out"] = basis.left_out;
   json["machine"] = p.run.info.machine;
   const PlanTables tables = plan_tables(p);
   json["answer"] = answer_lines(p, basis, tables.time, fitting);

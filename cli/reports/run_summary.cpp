@@ -76,6 +76,7 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
   summary.ranks_cost = plan_text(run, "ranks", "sentence");
   summary.fabric = plan_text(run, "fabric");
   summary.topology = plan_text(run, "topology", "file");
+  summary.model_options = plan_text(run, "model_options");
   summary.no_time = step_time_unknown(run);
   summary.failure = plan_failure(run);
   summary.ends = plan_end(run);

@@ -40,6 +40,7 @@ struct RunSummary {
   std::string ranks_cost;             ///< then: what that costs, as the plan said it
   std::string fabric;                 ///< of a plan: --fabric; empty: the machine's
   std::string topology;               ///< of a plan: the file of --topology; empty: the machine's links
+  std::string model_options;          ///< of a plan of a model: --compile and the like, as typed; empty: none
   std::string no_time;                ///< of a plan without a step time: why (step_time_unknown())
   std::string failure;                ///< of a plan that failed: what it did (plan_failure()), and where
   std::vector<std::string> ends;      ///< of a planned job that ends before its time: how (plan_end())

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/plan_answer.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
 #include "sim/parallel/for_each.hpp"
@@ -22,7 +23,9 @@ Result<void> store_point(const sim::SweepPoint& point, const PointOutput& output
   p->valid = p->run.info.valid = point.valid;
   p->not_valid = point.not_valid;
   p->warnings = p->run.info.warnings = point.warnings;
-  Json json = prediction_json(output.source, {}, **workload, *p);
+  PlanBasis basis;
+  basis.model_options = output.model_options;
+  Json json = prediction_json(output.source, basis, **workload, *p);
   json["fabric"] = output.fabric.empty() ? Json(nullptr) : Json(output.fabric);
   json["topology"] = topology_json(output.topology);
   for (const auto& [key, kept] : output.results) json[key] = kept;

@@ -23,6 +23,7 @@ struct PointOutput {
   bool force = false;
   std::string source;  ///< as the user gave it
   std::optional<Bytes> memory_limit;
+  std::string model_options;                               ///< traces::Source::model_options
   std::string fabric;                                      ///< fabric_of() of the source
   Topology topology;                                       ///< that is on the machine
   sim::Differences differences = {};                       ///< of the job's ranks and links

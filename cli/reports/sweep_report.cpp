@@ -135,9 +135,9 @@ std::size_t count(const SweepResult& result, SweepPoint::State state) {
 
 void print_counts(std::ostream& out, const SweepResult& result) {
   out << fmt::format("{} of {} on {}{}: {} ran",
-                     counted(static_cast<std::int64_t>(result.points.size()), "point", "points"), in_line(result.name),
-                     in_line(result.machine), result.machine_assumed ? " (assumed)" : "",
-                     count(result, SweepPoint::State::ran));
+                     counted(static_cast<std::int64_t>(result.points.size()), "point", "points"),
+                     in_line(model_title(result.name, result.model_options)), in_line(result.machine),
+                     result.machine_assumed ? " (assumed)" : "", count(result, SweepPoint::State::ran));
   const std::pair<SweepPoint::State, const char*> others[] = {{SweepPoint::State::out_of_memory, "out of memory"},
                                                               {SweepPoint::State::deadlock, "deadlocked"},
                                                               {SweepPoint::State::refused, "refused"}};
@@ -145,6 +145,7 @@ void print_counts(std::ostream& out, const SweepResult& result) {
     if (const std::size_t n = count(result, state); n > 0) out << fmt::format(", {} {}", n, words);
   if (!result.unlike.empty()) out << "; each of a job with " << in_line(result.unlike);
   out << '\n';
+  for (const std::string& what : result.left_out) out << in_line(left_out_line(what)) << '\n';
 }
 
 /// " (40 GiB to 46 GiB with the host's speed, or out of memory)", where record_stream makes the peak follow that.
@@ -539,6 +540,8 @@ Json sweep_json(const SweepResult& result) {
   Json json = json_result("sweep");
   json["source"] = result.source;
   json["name"] = result.name;
+  json["model_options"] = text_or_null(result.model_options);
+  json["left_out"] = result.left_out;
   json["machine"] = result.machine;
   json["unlike"] = text_or_null(result.unlike);
   json["memory_limit_bytes"] = result.memory_limit ? Json(*result.memory_limit) : Json(nullptr);

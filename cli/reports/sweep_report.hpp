@@ -43,6 +43,8 @@ struct SweepResult : Ranking {
   std::optional<std::size_t> most = {};      ///< where batch or sequence length differ: the most of a step that fits
   std::vector<sim::LargestFit> beyond = {};  ///< of `most`: the largest sizes that fit, where no next one is a point
   bool machine_assumed = false;              ///< machine_assumed() of the source
+  std::string model_options = {};            ///< traces::Source::model_options
+  std::vector<std::string> left_out = {};    ///< traces::Source::left_out
   std::string fabric = {};                   ///< fabric_of() of the source
   Topology topology = {};                    ///< that is on the machine
   std::string unlike = {};                   ///< UnlikeOptions::text(): of which job every point is

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/json_values.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/sweep_report.hpp"
 #include "cli/reports/tune_report.hpp"
@@ -107,6 +108,8 @@ Json tune_json(const TuneReport& report) {
   Json json = json_result("tune");
   json["source"] = report.source;
   json["name"] = report.name;
+  json["model_options"] = text_or_null(report.model_options);
+  json["left_out"] = report.left_out;
   json["machine"] = report.machine;
   json["memory_limit_bytes"] = report.request.memory_limit ? Json(*report.request.memory_limit) : Json(nullptr);
   json["memory_capacity_bytes"] = result.most_reserved + report.request.headroom;

@@ -216,8 +216,9 @@ void print_graph(std::ostream& out, const TuneReport& report) {
 
 void print_counts(std::ostream& out, const TuneReport& report) {
   const sim::TuneResult& result = report.result;
-  out << fmt::format("{} {} of {} on {}{}", result.tried, result.tried == 1 ? "point" : "points", in_line(report.name),
-                     in_line(report.machine), report.machine_assumed ? " (assumed)" : "");
+  out << fmt::format("{} {} of {} on {}{}", result.tried, result.tried == 1 ? "point" : "points",
+                     in_line(model_title(report.name, report.model_options)), in_line(report.machine),
+                     report.machine_assumed ? " (assumed)" : "");
   if (result.out_of_memory > 0) out << fmt::format(", {} out of memory", result.out_of_memory);
   if (result.doubted > 0) out << fmt::format(", {} less sure, which take no part", result.doubted);
   std::size_t refused = 0;
@@ -235,6 +236,7 @@ void print_counts(std::ostream& out, const TuneReport& report) {
       out << "; ended by --time-limit: another run may end elsewhere, --points repeats\n";
       break;
   }
+  for (const std::string& what : report.left_out) out << in_line(left_out_line(what)) << '\n';
 }
 
 /// The start, what simpler searches find, the best and the next ones, each against the start and the best.

@@ -20,10 +20,12 @@ struct TuneReport {
   std::string name;     ///< of the model or the recording
   std::string machine;
   bool machine_assumed = false;
-  std::string fabric;  ///< fabric_of() of the source
-  Topology topology;   ///< that is on the machine
-  Settings own;        ///< the source's, which `plan` begins with
-  std::string lists;   ///< the file that the best's prefetch lists are written to; empty: none was asked for
+  std::string model_options;          ///< traces::Source::model_options
+  std::vector<std::string> left_out;  ///< traces::Source::left_out
+  std::string fabric;                 ///< fabric_of() of the source
+  Topology topology;                  ///< that is on the machine
+  Settings own;                       ///< the source's, which `plan` begins with
+  std::string lists;  ///< the file that the best's prefetch lists are written to; empty: none was asked for
   sim::TuneRequest request;
   sim::TuneResult result;
   PythonLines code;         ///< of the best

@@ -16,6 +16,7 @@
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/forecast_report.hpp"
 #include "cli/reports/no_remedies.hpp"
+#include "cli/reports/plan_command.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
 #include "cli/reports/stored_pictures.hpp"
@@ -292,6 +293,7 @@ Result<void> add_remedies(const ForecastOptions& options, const Planned& planned
 void judge(const Planned& planned, const AllocatorConfig& config, const sim::ProgramSource& programs,
            ForecastReport& report) {
   report.notes = programs.notes();
+  for (const std::string& what : planned.source.left_out) report.notes.push_back(left_out_line(what));
   if (config.garbage_collection_threshold > 0)
     report.notes.push_back(
         report.limit ? "garbage_collection_threshold works under set_per_process_memory_fraction, which --memory-limit "

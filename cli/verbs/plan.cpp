@@ -165,7 +165,9 @@ Result<int> plan(PlanOptions& options, Console& console) {
   const sim::Remedies* fitting = remedies ? &*remedies : nullptr;
   std::string no_upgrade;
   const auto upgrade = what_upgrading_moves(*planned, *p, no_upgrade);
-  const PlanBasis basis{&planned->source.settings, upgrade ? &*upgrade : nullptr, planned->machine_assumed, no_upgrade};
+  const PlanBasis basis{&planned->source.settings,     upgrade ? &*upgrade : nullptr,
+                        planned->machine_assumed,      no_upgrade,
+                        planned->source.model_options, planned->source.left_out};
   Json json;  // of the text none is needed
   if (options.json || !options.output.empty()) json = json_of(options, *planned, basis, *p, fitting);
   if (!options.output.empty())

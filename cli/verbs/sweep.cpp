@@ -165,6 +165,8 @@ Result<SweepResult> question(const SweepOptions& options, const traces::Source& 
   result.name = source.name;
   result.machine = machine.name;
   result.machine_assumed = machine_assumed(options.source, source);
+  result.model_options = source.model_options;
+  result.left_out = source.left_out;
   result.fabric = fabric_of(options.source, source);
   result.topology = std::move(topology);
   result.unlike = options.unlike.text();
@@ -272,8 +274,9 @@ Result<void> write_outputs(const SweepOptions& options, const SweepResult& resul
   if (!options.output.empty() && result.best) {
     auto differences = options.unlike.read(machine.network);
     if (!differences) return tl::unexpected(differences.error());
-    const PointOutput output{options.output,      options.name,  options.force,   result.source,
-                             result.memory_limit, result.fabric, result.topology, std::move(*differences)};
+    const PointOutput output{options.output, options.name,        options.force,
+                             result.source,  result.memory_limit, result.model_options,
+                             result.fabric,  result.topology,     std::move(*differences)};
     keep(store_point(result.points[*result.best], output, machine, workloads));
   }
   keep(progress.result());

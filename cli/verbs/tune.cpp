@@ -123,6 +123,8 @@ Result<TuneReport> ask(const TuneOptions& options, const traces::Source& source,
   report.name = source.name;
   report.machine = machine.name;
   report.machine_assumed = machine_assumed(options.source, source);
+  report.model_options = source.model_options;
+  report.left_out = source.left_out;
   report.fabric = fabric_of(options.source, source);
   report.own = source.settings;
   report.lists = options.lists;
@@ -219,8 +221,8 @@ Result<void> write_outputs(const TuneOptions& options, const TuneReport& report,
   if (!report.result.best) return {};
   if (!options.lists.empty()) FORESHARD_TRY(write_text(options.lists, lists_of(report), options.force));
   if (options.output.empty()) return {};
-  PointOutput output{options.output, options.name,   options.force, report.source, report.request.memory_limit,
-                     report.fabric,  report.topology};
+  PointOutput output{options.output,       options.name,  options.force,  report.source, report.request.memory_limit,
+                     report.model_options, report.fabric, report.topology};
   Json runs = Json::array();
   if (!options.front.empty()) {
     auto kept = write_front(options, output, report, source, machine, workloads);

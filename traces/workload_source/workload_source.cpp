@@ -11,6 +11,7 @@
 
 #include "core/base/digest.hpp"
 #include "core/base/json_io.hpp"
+#include "core/base/shell_word.hpp"
 #include "core/base/suggest.hpp"
 #include "core/models/presets.hpp"
 #include "core/settings/settings_table.hpp"
@@ -111,17 +112,18 @@ Result<void> add_question(const std::string& path, OpenOptions options, Source& 
       return fail(ErrorKind::input, set.error().what, path, "write the store again with this foreshard");
   const auto results = query(path,
                              "SELECT key, value FROM result WHERE key IN ('memory_capacity_bytes', 'fabric', "
-                             "'topology', 'hang', 'beside', 'ranks')",
+                             "'topology', 'model_options', 'hang', 'beside', 'ranks')",
                              {}, options);
   FORESHARD_TRY(results);
   for (const auto& row : results->rows) {
+    const std::string key = text(row[0]);
     const nlohmann::json value = parse_json_text(text(row[1]));
-    if (text(row[0]) == "topology" && value.is_object())
-      source.topology = text(row[1]);
-    else if (std::string note = not_taken_over(text(row[0]), value); !note.empty())
-      source.notes.push_back(fmt::format("{} is a plan {}", path, note));
-    if (value.is_number_unsigned()) source.memory_capacity = value.get<Bytes>();
-    if (value.is_string()) source.fabric = value.get<std::string>();
+    if (key == "memory_capacity_bytes" && value.is_number_unsigned()) source.memory_capacity = value.get<Bytes>();
+    if (key == "fabric" && value.is_string()) source.fabric = value.get<std::string>();
+    if (key == "topology" && value.is_object()) source.topology = text(row[1]);
+    if (key == "model_options" && value.is_string()) source.model_options = value.get<std::string>();
+    if (std::string note = not_taken_over(key, value); !note.empty())
+      source.left_out.push_back(fmt::format("{} is a plan {}", path, note));
   }
   return {};
 }
@@ -281,6 +283,7 @@ Result<void> change_model(const SourceRequest& request, Source& source) {
     return fail(ErrorKind::usage, "--compile changes a model's kernels: a recording has its own", request.text,
                 "record the compiled model, or plan from a preset or a config.json");
   if (!source.model) return {};
+  source.model_options = model_options(request);
   source.model->compiled = request.compiled;
   source.model->frozen = request.frozen;
   source.model->lora = request.lora;
@@ -288,6 +291,21 @@ Result<void> change_model(const SourceRequest& request, Source& source) {
 }
 
 }  // namespace
+
+std::string model_options(const SourceRequest& request) {
+  std::vector<std::string> words;
+  const auto add = [&](std::string_view option, const std::string& value) {
+    words.push_back(fmt::format("{} {}", option, shell_word(value)));
+  };
+  if (request.dim) add("--dim", std::to_string(*request.dim));
+  if (request.layers) add("--layers", std::to_string(*request.layers));
+  if (request.dropout) add("--dropout", fmt::format("{}", *request.dropout));
+  if (request.compiled) words.emplace_back("--compile");
+  if (!request.frozen.empty()) add("--freeze", fmt::format("{}", fmt::join(request.frozen, ",")));
+  if (request.lora.rank > 0) add("--lora", std::to_string(request.lora.rank));
+  if (!request.lora.targets.empty()) add("--lora-targets", fmt::format("{}", fmt::join(request.lora.targets, ",")));
+  return fmt::format("{}", fmt::join(words, " "));
+}
 
 std::vector<std::string> source_files(const std::string& text) {
   std::error_code error;

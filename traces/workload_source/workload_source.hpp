@@ -31,6 +31,10 @@ struct SourceRequest {
   OpenOptions store = {};                    ///< how a run store is opened
 };
 
+/// The options that make another model of the same name, as they are typed: "--compile", "--dim 1024 --lora 8"; empty:
+/// none.
+[[nodiscard]] std::string model_options(const SourceRequest& request);
+
 struct Source {
   std::string name;
   /// Those of the recording; of a stored plan or an executed run its own; of a model PyTorch's defaults, with its batch
@@ -43,6 +47,8 @@ struct Source {
   /// them.
   Lowering lowering = Lowering::pytorch;
   std::vector<std::string> notes;  ///< how a model file was understood
+  /// What the job of a stored plan had and one planned from it has not, one sentence each: part of every answer.
+  std::vector<std::string> left_out;
   /// What a model file asks for and a plan leaves out, or that a store was read unverified; it is not `valid` then.
   std::vector<std::string> warnings;
   bool recorded = false;  ///< a run store that import wrote
@@ -51,6 +57,7 @@ struct Source {
   std::optional<Bytes> memory_capacity = {};
   std::string fabric = {};
   std::string topology = {};       ///< JSON, as the plan's key of that name; empty: none
+  std::string model_options = {};  ///< model_options() of a model, or of the one that a stored plan was made from
   std::string calibration = {};    ///< of a recording: what import kept of it for plans; empty: nothing
   std::string stored_digest = {};  ///< with that: digest_of() of the workload's JSON in the store
   /// What that says, where it is of `workload` on the machine that it is planned on; none: found anew.
