@@ -57,8 +57,9 @@ Result<int> compare(const CompareOptions& options, Console& console) {
   FORESHARD_TRY(compared);
   const CompareReport& report = *compared;
   if (report.hangs() && !options.page.empty())
-    return fail(ErrorKind::usage, "a job that hangs has no step to lay beside another one", "-o",
-                "foreshard view draws what each rank did until then");
+    return fail(ErrorKind::input, "a job that hangs has no step to lay beside another one",
+                report.a.hangs ? report.a.path : report.b.path,
+                "leave out -o; foreshard view draws what each rank did until then");
   if (report.steps_differ)
     console.warn(
         "recorded steps differ: step times are means of several, but lanes, phases and units are those of the steps "

@@ -9,7 +9,6 @@
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/hang_report.hpp"
 #include "cli/reports/job_end.hpp"
-#include "cli/reports/run_summary.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_report.hpp"
 #include "cli/verbs/explain_remedies.hpp"
@@ -25,8 +24,9 @@ namespace {
 /// Of a job that hangs: there is no step whose time could be looked at, and who waits for whom is the answer.
 Result<int> explain_hang(const ExplainedTime& wanted, Console& console) {
   if (!wanted.picture.empty())
-    return fail(ErrorKind::usage, "a job that hangs has no step whose critical path could be drawn", "-o",
-                "foreshard view draws what each rank did until then, and export --format svg-graph who waits for whom");
+    return fail(ErrorKind::input, "a job that hangs has no step whose critical path could be drawn", wanted.path,
+                "leave out -o; foreshard view draws what each rank did until then, and export --format svg-graph who "
+                "waits for whom");
   if (wanted.json) {
     Json json = json_result("explain");
     json["run"] = wanted.path;
@@ -38,9 +38,7 @@ Result<int> explain_hang(const ExplainedTime& wanted, Console& console) {
   } else {
     print_stored_hang(console.out, wanted.run);
   }
-  const std::string waits = plan_text(wanted.run, "deadlock");
-  console.error("deadlock:\n" + waits.substr(0, waits.find_last_not_of('\n') + 1));
-  return static_cast<int>(ErrorKind::deadlock);
+  return static_cast<int>(kDone);
 }
 
 /// With the links' profile: where there is none, links_of() has said so.
@@ -83,7 +81,7 @@ Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
     print_json(console.out, time_json(report));
   else
     print_time(console.out, report, wanted.detail);
-  return plan_end(wanted.run).empty() ? static_cast<int>(kDone) : static_cast<int>(ErrorKind::deadlock);
+  return static_cast<int>(kDone);
 }
 
 }  // namespace foreshard::cli
