@@ -104,6 +104,9 @@ struct CachingAllocator::Impl {
   std::vector<BlockHandle> adopt_segment(const SnapshotSegment& segment, PoolId pool);
   Block* adopt_pages(const SnapshotSegment& segment, StreamBlocks& home);
 
+  // layout_digest.cpp
+  [[nodiscard]] LayoutDigest layout();
+
   // snapshot.cpp
   [[nodiscard]] std::vector<SnapshotSegment> snapshot();
 

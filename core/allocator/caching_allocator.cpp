@@ -126,6 +126,10 @@ MemoryPeaks CachingAllocator::peaks() const {
           static_cast<Bytes>(all.active_bytes.peak), static_cast<Bytes>(all.reserved_bytes.peak)};
 }
 
+LayoutDigest CachingAllocator::layout() const {
+  return impl_->layout();
+}
+
 std::vector<SnapshotSegment> CachingAllocator::snapshot() const {
   return impl_->snapshot();
 }

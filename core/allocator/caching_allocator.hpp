@@ -9,8 +9,10 @@
 // Section numbers in comments are those of docs/notes/caching_allocator.md.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -64,6 +66,14 @@ struct LimitOutcomes {
   Bytes reserved = 0;  ///< by all pools, before the malloc
   Bytes segment = 0;   ///< what each attempt asks for (2.3)
   std::vector<LimitOutcome> outcomes;
+};
+
+/// 128 bits of a set of parts, in whatever order they are added. It tells sets apart, and protects against no one.
+struct LayoutDigest {
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+  void add(std::initializer_list<std::uint64_t> words);  ///< a part, which is its words in order
+  auto operator<=>(const LayoutDigest&) const = default;
 };
 
 struct PoolOptions {
@@ -127,6 +137,9 @@ class CachingAllocator {
   [[nodiscard]] const AllocatorStatistics& statistics() const;
   void reset_peak_statistics();
   [[nodiscard]] MemoryPeaks peaks() const;
+  /// Of all segments and blocks, handles aside. Where no block waits for an event and nothing is collected by age
+  /// (3.5), it decides which addresses the same calls get until the DeviceMemory is asked for something.
+  [[nodiscard]] LayoutDigest layout() const;
   /// Segments and blocks by address, as _snapshot() writes them (stale requested sizes included).
   [[nodiscard]] std::vector<SnapshotSegment> snapshot() const;
 

@@ -12,30 +12,36 @@ class AllocatorProcess::Driver final : public DeviceMemory {
   Driver(const SimMemoryOptions& options, const AllocatorProcess& process) : memory_(options), process_(process) {}
 
   [[nodiscard]] std::optional<Address> allocate(MemoryKind kind, Bytes size) override {
-    const auto address = memory_.allocate(kind, size);
+    const auto address = asked().allocate(kind, size);
     if (address) add(size);
     return address;
   }
-  void free(Address address) override { memory_.free(address); }
-  [[nodiscard]] std::optional<Address> reserve(Bytes size) override { return memory_.reserve(size); }
-  void release(Address address) override { memory_.release(address); }
+  void free(Address address) override { asked().free(address); }
+  [[nodiscard]] std::optional<Address> reserve(Bytes size) override { return asked().reserve(size); }
+  void release(Address address) override { asked().release(address); }
   [[nodiscard]] bool map(Address address, Bytes size) override {
-    const bool mapped = memory_.map(address, size);
+    const bool mapped = asked().map(address, size);
     if (mapped) add(size);
     return mapped;
   }
-  void unmap(Address address, Bytes size) override { memory_.unmap(address, size); }
+  void unmap(Address address, Bytes size) override { asked().unmap(address, size); }
   [[nodiscard]] MemoryInfo info() const override { return memory_.info(); }
 
   [[nodiscard]] const std::vector<SegmentGrowth>& growth() const { return growth_; }
   [[nodiscard]] bool follows_recording() const { return memory_.follows_recording(); }
+  [[nodiscard]] std::size_t calls() const { return calls_; }  ///< that change something
 
  private:
+  SimMemory& asked() {
+    ++calls_;
+    return memory_;
+  }
   void add(Bytes size) { growth_.push_back({process_.slot_, process_.requested_, size}); }
 
   SimMemory memory_;
   const AllocatorProcess& process_;
   std::vector<SegmentGrowth> growth_;
+  std::size_t calls_ = 0;
 };
 
 /// Without record_stream no event is ever recorded.
@@ -49,7 +55,8 @@ class AllocatorProcess::NoEvents final : public StreamEvents {
 AllocatorProcess::AllocatorProcess(const ProcessStart& start, const ProcessOptions& options)
     : driver_(std::make_unique<Driver>(options.memory, *this)),
       events_(std::make_unique<NoEvents>()),
-      allocator_(options.config, *driver_, *events_, nullptr) {
+      allocator_(options.config, *driver_, *events_, nullptr),
+      knows_steps_(!options.limit || options.config.garbage_collection_threshold <= 0) {
   if (options.limit) allocator_.set_limit(*options.limit);
   for (const SnapshotSegment& segment : start.older) {
     std::vector<BlockHandle> blocks;
@@ -61,6 +68,7 @@ AllocatorProcess::AllocatorProcess(const ProcessStart& start, const ProcessOptio
         const auto made = allocator_.malloc(std::max<Bytes>(1, block.requested_size), kComputeStream);
         if (!made) {
           out_of_memory_ = made.error();
+          use_ = measured();
           return;
         }
         blocks.push_back(*made);
@@ -71,6 +79,8 @@ AllocatorProcess::AllocatorProcess(const ProcessStart& start, const ProcessOptio
   FORESHARD_CHECK(older_.size() == start.older_blocks.size(), "each older block has a handle");
   run_ops(start.setup);
   setup_ = slots_;
+  use_ = measured();
+  known_.begin_at(state());
 }
 
 AllocatorProcess::~AllocatorProcess() = default;
@@ -117,28 +127,61 @@ bool AllocatorProcess::run_ops(const AllocationProgram& program) {
     else if (!malloc(op, program.sizes[op.index]))
       return false;
   }
+  carried_.clear();
+  for (const std::uint32_t slot : program.shape->carried) carried_.push_back(slots_[slot]);
   return true;
 }
 
 bool AllocatorProcess::run(const AllocationProgram& program) {
   FORESHARD_CHECK(!out_of_memory_, "a process that ran out of memory has ended");
   retried_.clear();
-  retries_before_ = allocator_.statistics().num_alloc_retries;
-  freed_before_ = allocator_.statistics().num_device_free;
-  allocator_.reset_peak_statistics();
-  if (!run_ops(program)) return false;
-  carried_.clear();
-  for (const std::uint32_t slot : program.shape->carried) carried_.push_back(slots_[slot]);
+  const KnownSteps::Step* known = known_.find(program);
+  if (known == nullptr) return simulate(program);
+  use_ = known->use;
+  known_.skip(program, *known);
   return true;
 }
 
+bool AllocatorProcess::simulate(const AllocationProgram& program) {
+  catch_up();
+  const std::size_t asked = driver_->calls();
+  retries_before_ = allocator_.statistics().num_alloc_retries;
+  freed_before_ = allocator_.statistics().num_device_free;
+  allocator_.reset_peak_statistics();
+  const bool fits = run_ops(program);
+  use_ = measured();
+  if (!fits || !knows_steps_) return fits;
+  if (driver_->calls() == asked)
+    known_.add(program, state(), use_);
+  else
+    known_.begin_at(state());
+  return true;
+}
+
+/// The process goes where known steps have led.
+void AllocatorProcess::catch_up() {
+  const std::vector<const AllocationProgram*> way = known_.take_way();
+  for (const AllocationProgram* program : way)
+    FORESHARD_CHECK(run_ops(*program), "a step that asked the driver for nothing runs again");
+  FORESHARD_CHECK(way.empty() || known_.is_here(state()), "known steps lead where they led before");
+}
+
 bool AllocatorProcess::empty_cache() {
+  catch_up();
   const std::int64_t before = driver_frees();
   allocator_.empty_cache();
+  if (knows_steps_) known_.begin_at(state());
   return driver_frees() != before;
 }
 
-StepUse AllocatorProcess::use() const {
+/// Blocks, and in which of them what the next step frees lies.
+LayoutDigest AllocatorProcess::state() const {
+  LayoutDigest digest = allocator_.layout();
+  for (std::size_t i = 0; i < carried_.size(); ++i) digest.add({i, allocator_.address(carried_[i])});
+  return digest;
+}
+
+StepUse AllocatorProcess::measured() const {
   const AllocatorStatistics& now = allocator_.statistics();
   StepUse use;
   use.reserved = static_cast<Bytes>(now.all.reserved_bytes.current);

@@ -9,6 +9,8 @@
 #include "core/allocator/caching_allocator.hpp"
 #include "core/allocator/pools_by_kind.hpp"
 #include "sim/forecast/derive.hpp"
+#include "sim/forecast/known_steps.hpp"
+#include "sim/forecast/step_use.hpp"
 #include "sim/machine/address_space.hpp"
 
 namespace foreshard::sim {
@@ -18,15 +20,6 @@ struct SegmentGrowth {
   std::uint32_t slot = 0;  ///< of the step's program: the request that found no block
   Bytes requested = 0;     ///< by it, unrounded
   Bytes bytes = 0;         ///< that the driver gave
-};
-
-/// The allocator's statistics of one step, as torch.cuda.memory_stats has them behind it when peaks are reset before.
-struct StepUse {
-  Bytes reserved = 0;       ///< behind the step
-  Bytes peak_reserved = 0;  ///< during it
-  Bytes peak_allocated = 0;
-  std::int32_t retries = 0;   ///< num_alloc_retries during it
-  std::int32_t released = 0;  ///< segments that went back to the driver during it (num_device_free)
 };
 
 struct ProcessOptions {
@@ -44,13 +37,15 @@ class AllocatorProcess {
   AllocatorProcess(const AllocatorProcess&) = delete;
   AllocatorProcess& operator=(const AllocatorProcess&) = delete;
 
-  /// Runs the next step; false where a request found no memory, and then the process has ended.
-  /// Requires: `program` frees what the step before carries over.
+  /// Runs the next step; false where a request found no memory, and then the process has ended. What a step does that
+  /// is known (known_steps.hpp) is not simulated again.
+  /// Requires: `program` frees what the step before carries over, and outlives this.
   [[nodiscard]] bool run(const AllocationProgram& program);
+  bool run(AllocationProgram&& program) = delete;  ///< it would not outlive this
   /// torch.cuda.empty_cache() behind a step; whether a segment went back.
   bool empty_cache();
 
-  [[nodiscard]] StepUse use() const;  ///< of the last step
+  [[nodiscard]] const StepUse& use() const { return use_; }  ///< of the last step, of setup before the first
   [[nodiscard]] const std::vector<SegmentGrowth>& growth() const;
   /// num_device_free of the whole process: cudaFree calls, of expandable segments unmapped runs of pages.
   [[nodiscard]] std::int64_t driver_frees() const { return allocator_.statistics().num_device_free; }
@@ -69,6 +64,10 @@ class AllocatorProcess {
   bool malloc(const AllocationOp& op, Bytes bytes);
   void free(const AllocationOp& op);
   bool run_ops(const AllocationProgram& program);
+  bool simulate(const AllocationProgram& program);
+  void catch_up();
+  [[nodiscard]] StepUse measured() const;
+  [[nodiscard]] LayoutDigest state() const;
 
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<NoEvents> events_;
@@ -84,6 +83,9 @@ class AllocatorProcess {
   std::vector<std::uint32_t> retried_;
   PoolsByKind pools_;
   std::optional<OutOfMemory> out_of_memory_;
+  StepUse use_;
+  KnownSteps known_;
+  bool knows_steps_;  // false: blocks age, and no state comes again
 };
 
 }  // namespace foreshard::sim
