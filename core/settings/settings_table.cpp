@@ -215,6 +215,18 @@ std::string get_release(const Settings& settings) {
       fmt::format("all-gather={},reduce-scatter={}", name(settings.release), name(*settings.reduce_scatter_release)));
 }
 
+/// AdamW is Adam with weight decay (torch/optim/adamw.py; a subclass from 2.7 on), which fused Adam's kernel computes
+/// as well. The foreach and the for-loop form multiply the parameters in place for it, a pass more than Adam's without.
+Result<void> set_optimizer(Settings& settings, const SettingOption& setting, std::string_view value) {
+  if (value == "adamw-fused") value = "adam-fused";
+  if (value == "adamw" || value == "adamw-single")
+    return fail(ErrorKind::usage, fmt::format("'{}' is not a value of {} ({})", value, setting.key, setting.values), {},
+                fmt::format("take {0}: AdamW has its memory, and one pass over the parameters more for the weight "
+                            "decay, which {0} does not price; adamw-fused is adam-fused",
+                            value == "adamw" ? "adam" : "adam-single"));
+  return set_word<&Settings::optimizer>(settings, setting, value);
+}
+
 /// "none", "3" or "4+3": see CudaGraph.
 Result<void> set_cuda_graph(Settings& settings, const SettingOption& setting, std::string_view value) {
   if (is_none(value)) {
@@ -507,9 +519,11 @@ constexpr std::array kRows{
         FORESHARD_MEMBER(flag, float8_all_gather)},
     Row{{"offload", "true|false", "CPUOffloadPolicy(pin_memory=True)", Form::flag, kBooleans},
         FORESHARD_MEMBER(flag, offload)},
-    Row{{"optimizer", "adam|adam-fused|adam-single|sgd", "torch.optim.Adam (foreach, fused, for-loop) or SGD",
-         Form::word, EnumNames<Optimizer>::kNames},
-        FORESHARD_MEMBER(word, optimizer)},
+    Row{{"optimizer", "adam|adam-fused|adam-single|sgd",
+         "torch.optim.Adam (foreach, fused, for-loop) or SGD; adamw-fused is adam-fused", Form::word,
+         EnumNames<Optimizer>::kNames},
+        set_optimizer,
+        get_word<&Settings::optimizer>},
     Row{{"optimizer_overlap", "none|backward|forward",
          "what the optimizer's kernels run beside, on a stream of their own: backward (each unit behind its own "
          "reduce-scatter), forward (unit by unit as the next forward needs them); with --lowering foreshard, and in "
