@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "accuracy/promises.hpp"
 #include "cli/reports/explain_report.hpp"
@@ -11,6 +12,7 @@
 #include "cli/reports/plan_answer.hpp"
 #include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
+#include "core/run/plan_results.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -127,24 +129,66 @@ bool within_limit(const RunAnswer& answer) {
   return !answer.out_of_memory && *answer.peak_reserved <= *answer.capacity;
 }
 
+/// Of a plan that its own limit shaped (it ran out of memory, or gave cached segments back), where another one is asked
+/// about: that limit. What it reserved says nothing of a larger one.
+std::optional<Bytes> other_limit(const ExplainReport& report, const RunAnswer& ran) {
+  if (!report.memory_limit || report.run.info.kind != RunKind::planned || ran.capacity == report.memory_limit)
+    return std::nullopt;
+  const bool retried = result_number(report.run, "num_alloc_retries").value_or(0) > 0;
+  return ran.out_of_memory || retried ? ran.capacity : std::nullopt;
+}
+
+/// "under its own limit of 26 GiB it ran out of memory, with 25.92 GiB reserved until then".
+std::string own_words(const RunAnswer& ran) {
+  const std::string peak = format_bytes(*ran.peak_reserved);
+  return fmt::format("under its own limit of {} it {}", format_bytes(*ran.capacity),
+                     ran.out_of_memory
+                         ? fmt::format("ran out of memory, with {} reserved until then", peak)
+                         : fmt::format("fits, as the allocator gave cached segments back: {} were reserved", peak));
+}
+
+/// As plan says it, of what it tries but for what needs the model, which a store has not.
+std::string what_fits(const ExplainReport& report) {
+  return fitting_words(*report.remedies, report.remedies->own_not_valid, false) +
+         (report.of_model ? "; a plan of the model itself tries other batch sizes and sequence lengths, too" : "");
+}
+
+/// Of such a plan: what it is under the limit that is asked about.
+std::string under_another_limit(const ExplainReport& report, const RunAnswer& answer, const RunAnswer& ran) {
+  const std::string limit = format_bytes(*report.memory_limit);
+  if (!report.remedies) return fmt::format("whether it fits {} was not simulated; {}", limit, own_words(ran));
+  if (!report.remedies->out_of_memory)
+    return fmt::format("{}{}; simulated under that limit; {}", fit_line(answer),
+                       report.remedies->retries_each_step ? ", with retries in each step" : "", own_words(ran));
+  const bool smaller_fits = !ran.out_of_memory && *ran.capacity < *report.memory_limit;
+  return fmt::format("does not fit {}: simulated under that limit it runs out of memory; {}{}; {}", limit,
+                     own_words(ran), smaller_fits ? " (what a retry gives back depends on the limit)" : "",
+                     what_fits(report));
+}
+
 }  // namespace
 
 RunAnswer fit_of(const ExplainReport& report) {
   RunAnswer answer = as_it_ran(report);
   if (!report.memory_limit) return answer;
+  const bool says_nothing = other_limit(report, answer).has_value();
   answer.lines.clear();  // of the plan's own limit
   answer.capacity = report.memory_limit;
   answer.capacity_of = "--memory-limit";
-  if (within_limit(answer) || !report.remedies || report.remedies->out_of_memory) return answer;
-  answer.out_of_memory = false;
-  answer.peak_reserved = report.remedies->before.reserved;
+  if (!says_nothing && (within_limit(answer) || !report.remedies || report.remedies->out_of_memory)) return answer;
+  answer.out_of_memory = report.remedies && report.remedies->out_of_memory;
+  answer.peak_reserved = report.remedies ? std::optional(report.remedies->before.reserved) : std::nullopt;
   return answer;
 }
 
 std::string fit_answer(const ExplainReport& report) {
   const RunAnswer answer = fit_of(report);
-  if (!report.memory_limit || (answer.deadlock && within_limit(answer))) return fit_line(answer);
+  const bool remedied = report.remedies && report.remedies->out_of_memory;
+  if (!report.memory_limit && answer.out_of_memory && remedied)
+    return fmt::format("{}; {}", fit_line(answer), what_fits(report));
   const RunAnswer ran = as_it_ran(report);
+  if (!answer.deadlock && other_limit(report, ran)) return under_another_limit(report, answer, ran);
+  if (!report.memory_limit || (answer.deadlock && within_limit(answer))) return fit_line(answer);
   const std::string limit = format_bytes(*report.memory_limit);
   const std::string peak = format_bytes(*ran.peak_reserved);
   if (within_limit(answer))
@@ -165,7 +209,7 @@ std::string fit_answer(const ExplainReport& report) {
   return text +
          (ran.out_of_memory ? ", and simulated under that limit it does again; "
                             : ", and simulated under that limit it runs out of memory; ") +
-         fitting_words(*report.remedies, report.remedies->own_not_valid, false);
+         what_fits(report);
 }
 
 const sim::Remedy* best_remedy(const ExplainReport& report) {
@@ -187,8 +231,9 @@ std::string headline(const ExplainReport& report) {
   if (e.failures.size() == 1)
     text = fmt::format("Out of memory: a request of {} found no memory with {} reserved. ",
                        format_bytes(e.failures.front().size), format_bytes(e.failures.front().parts.reserved()));
-  text += fmt::format("Reserved memory peaks at {}, {} above what is allocated then", format_bytes(parts.reserved()),
-                      format_bytes(parts.gap()));
+  text += fmt::format("{} at {}, {} above what is allocated then",
+                      e.failures.empty() ? "Reserved memory peaks" : "Until then reserved memory peaks",
+                      format_bytes(parts.reserved()), format_bytes(parts.gap()));
   if (e.causes.empty())
     text += fmt::format(", and nothing unusual holds it (most of it: {}).", [&] {
       const std::vector<NamedPart> named = named_parts(parts);

@@ -244,10 +244,15 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
     table.row({setting, format_bytes_fixed(peaks.reserved), saves, format_bytes_fixed(peaks.allocated),
                has_time ? milliseconds(ms) : "", marks});
   };
-  row(as_it_is(report.run), all.before, "", all.has_time, all.step_ms, all.own_not_valid.empty() ? "" : "not valid");
+  row(as_it_is(report.run), all.before, "", all.has_time, all.step_ms,
+      all.out_of_memory           ? "until it runs out of memory"
+      : all.own_not_valid.empty() ? ""
+                                  : "not valid");
   for (const sim::Remedy& remedy : all.useful)
     row(remedy.setting, remedy.peaks,
-        remedy.saving > 0 ? format_bytes_fixed(printed_difference(all.before.reserved, remedy.peaks.reserved)) : "",
+        remedy.saving > 0 && !all.out_of_memory
+            ? format_bytes_fixed(printed_difference(all.before.reserved, remedy.peaks.reserved))
+            : "",
         remedy.has_time, remedy.step_ms,
         remedy_marks(remedy) + (all.has_time && !remedy.has_time && !remedy.valid ? ", time not known" : ""));
   table.print(out);

@@ -184,6 +184,8 @@ std::string fit_line(const RunAnswer& answer) {
     return fmt::format("{}: {} reserved at the peak, and what the GPU has is in no profile and no trace",
                        word.empty() ? "fits: not known" : word, peak);
   const Bytes left = *answer.capacity - std::min(*answer.capacity, *answer.peak_reserved);
+  if (answer.out_of_memory)
+    return fmt::format("{}: {} of {} reserved until then", word, peak, format_bytes(*answer.capacity));
   return fmt::format("{}: {} of {} reserved at the peak, {} ({:.0f} %) left", word, peak,
                      format_bytes(*answer.capacity),
                      format_bytes(printed_difference(*answer.capacity, *answer.capacity - left)),

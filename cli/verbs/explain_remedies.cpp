@@ -123,6 +123,7 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
   }
   FORESHARD_TRY(machine);
   report.machine = machine->name;
+  report.of_model = report.run.info.kind == RunKind::planned && sim::from_model(*workload);
   report.machine_note =
       options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
   Progress progress(console, "simulating remedies");
