@@ -13,6 +13,7 @@ const PHASES = 17; // above a memory chart
 const LEAST_MEMORY = 110;
 const LEAST_MAP = 90;
 const RANK_ROW = 13; // of the heat map, where there is room
+const NAMED_ROW = 12; // of which each row has its name
 
 /** A chart and the runs that it shows. */
 export interface Pane {
@@ -54,7 +55,10 @@ export function arrange(runs: RunData[], view: View, split: boolean, width: numb
   const top = 20 + (note ? LINE : 0);
   const rankRuns = view.sections.ranks ? all.filter((i) => runs[i].ranks) : [];
   const whole = height - top - phases - AXIS - 8;
-  const ranksHeight = Math.floor(Math.min(...rankRuns.map((i) => runs[i].ranks!.rows.length * RANK_ROW), whole * 0.2) * rankRuns.length);
+  // A fifth of the height for each run; a few ranks whose names would not all fit there get more.
+  const rankRows = Math.min(...rankRuns.map((i) => runs[i].ranks!.rows.length));
+  const named = Math.min(rankRows * NAMED_ROW, (whole * 0.3) / rankRuns.length);
+  const ranksHeight = rankRuns.length ? Math.floor(Math.min(rankRows * RANK_ROW, Math.max(whole * 0.2, named)) * rankRuns.length) : 0;
   const room = whole - (rankRuns.length ? ranksHeight + 10 : 0);
   const lanesGap = rows.length ? 10 : 0, mapGap = mapRuns.length ? 12 : 0;
   const least = memoryRuns.length * LEAST_MEMORY;
