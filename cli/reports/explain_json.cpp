@@ -206,6 +206,7 @@ Json failures_json(const Run& run, const BlockNames& names, const std::vector<Fa
 void add_remedies(const ExplainReport& report, Json& json) {
   json["remedies"] = Json::array();
   json["remedies_tried"] = report.remedies ? report.remedies->tried : 0;
+  json["remedies_larger"] = report.remedies ? report.remedies->larger : 0;
   json["remedies_missing"] = text_or_null(report.no_remedies);
   if (!report.remedies) return;
   const sim::Remedies& all = *report.remedies;

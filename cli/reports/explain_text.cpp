@@ -256,8 +256,9 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
         remedy.has_time, remedy.step_ms,
         remedy_marks(remedy) + (all.has_time && !remedy.has_time && !remedy.valid ? ", time not known" : ""));
   table.print(out);
-  out << fmt::format("  simulated: {} changes; {} save nothing, {} cannot be or do not fit\n", all.tried, all.useless,
-                     all.impossible.size());
+  out << fmt::format("  simulated: {} changes; {} save nothing, {} cannot be or do not fit{}\n", all.tried, all.useless,
+                     all.impossible.size(),
+                     all.larger == 0 ? "" : fmt::format(", {} fit and change more than one of these", all.larger));
   if (!report.machine_note.empty()) out << "  " << report.machine_note << '\n';
   std::vector<std::pair<std::string, std::size_t>> reasons;  // why remedies are not valid, and how many are for that
   for (const sim::Remedy& remedy : all.useful)

@@ -81,7 +81,9 @@ std::string why_none(const TimeReport& report) {
     if (totals[static_cast<std::size_t>(cause)].time > totals[static_cast<std::size_t>(most)].time) most = cause;
   const CauseTotal& total = totals[static_cast<std::size_t>(most)];
   if (total.parts == 0) return "the GPU always computes";
-  return fmt::format("most idle time is {} ({} ms: {})", title(most), two_digits(total.time),
+  const std::string exposed =
+      total.exposed.count == 0 ? "" : fmt::format(", {} ms of it exposed communication", two_digits(total.exposed));
+  return fmt::format("most idle time is {} ({} ms{}: {})", title(most), two_digits(total.time), exposed,
                      chain_words(run, time.parts[total.longest]));
 }
 
@@ -142,6 +144,7 @@ void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
       for (const std::string& why : remedy.not_valid) out << fmt::format("    {}: {}\n", remedy.setting, why);
     for (const std::string& why : all.impossible) out << "  cannot be: " << why << '\n';
   }
+  if (!detail && !all.impossible.empty()) out << fmt::format("  cannot be: {} (--detail)\n", all.impossible.size());
   for (const std::string& what : not_simulated(report)) out << "  not simulated: " << what << '\n';
   if (!report.machine_note.empty()) out << "  " << report.machine_note << '\n';
   print_code(out, report, detail);

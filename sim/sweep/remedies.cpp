@@ -104,8 +104,8 @@ std::set<std::string> changed(const Settings& base, const Remedy& remedy) {
   return keys;
 }
 
-/// Those that change all that an earlier one changes, and more, or as much on more nodes.
-void leave_out_larger(const Settings& base, std::vector<Remedy>& remedies) {
+/// Those that change all that an earlier one changes, and more, or as much on more nodes; how many they are.
+std::size_t leave_out_larger(const Settings& base, std::vector<Remedy>& remedies) {
   std::vector<Remedy> kept;
   for (Remedy& remedy : remedies) {
     const auto keys = changed(base, remedy);
@@ -117,7 +117,9 @@ void leave_out_larger(const Settings& base, std::vector<Remedy>& remedies) {
     });
     if (!larger) kept.push_back(std::move(remedy));
   }
+  const std::size_t left_out = remedies.size() - kept.size();
   remedies = std::move(kept);
+  return left_out;
 }
 
 void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, const std::vector<Outcome>& outcomes,
@@ -146,7 +148,7 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
   };
   if (out.out_of_memory) {
     std::stable_sort(out.useful.begin(), out.useful.end(), fastest);
-    leave_out_larger(request.settings, out.useful);
+    out.larger = leave_out_larger(request.settings, out.useful);
   } else {
     std::stable_sort(out.useful.begin(), out.useful.end(), most_worth);
   }

@@ -69,6 +69,7 @@ struct Remedies {
   std::vector<Remedy> useful;
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and saved nothing
+  std::size_t larger = 0;               ///< fit, and change more than another one that fits
   std::vector<std::string> impossible;  ///< "--option: why it could not be simulated, or does not fit"
 };
 
