@@ -15,7 +15,7 @@ constexpr std::uint64_t kSortAbove = 3072;    ///< indices; fewer are added feat
 constexpr std::uint64_t kRowsPerThread = 10;  ///< NROWS_PER_THREAD
 constexpr std::uint64_t kSortTile = 5632;  ///< DeviceRadixSort onesweep of 8-byte keys and values on sm90; of rows 4096
 
-constexpr Bytes kScanWorkspace = 1279;  ///< DeviceScan and UniqueByKey: four parts of 256 and the base's slack
+constexpr Bytes kUniqueWorkspace = 1279;  ///< DeviceScan and UniqueByKey: four parts of 256 and the base's slack
 
 /// Many indices: sorted, then partial sums by segment (embedding_backward_cuda_kernel).
 Tensor backward_by_segments(Tape& tape, const Tensor& gradient, const Tensor& indices, const Shape& weight) {
@@ -37,7 +37,7 @@ Tensor backward_by_segments(Tape& tape, const Tensor& gradient, const Tensor& in
   const Tensor count = tape.workspace(itemsize(DType::int64));
   {
     const Tensor unused = tape.workspace(ids);
-    const Tensor unique = tape.workspace(kScanWorkspace);
+    const Tensor unique = tape.workspace(kUniqueWorkspace);
     launch_helper(tape, "cub::UniqueByKey", 3 * ids);
     launch_helper(tape, "cub::UniqueByKey", ids);
   }
@@ -45,7 +45,7 @@ Tensor backward_by_segments(Tape& tape, const Tensor& gradient, const Tensor& in
   launch_helper(tape, "krn_partials_per_segment", 2 * ids);
   const Tensor offsets = tape.workspace(ids);
   {
-    const Tensor scan = tape.workspace(kScanWorkspace);
+    const Tensor scan = tape.workspace(kUniqueWorkspace);
     launch_helper(tape, "cub::DeviceScan", ids);
     launch_helper(tape, "cub::DeviceScan", 2 * ids);
   }

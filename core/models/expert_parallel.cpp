@@ -21,18 +21,25 @@ struct Arrived {
 
 /// _generate_permute_indices and _run_experts_grouped_mm's offsets, of counts by rank, then by local expert.
 Arrived expert_major(Tape& tape, const Tensor& counts, std::uint64_t local, std::uint64_t rows) {
-  const auto small = [&](const Tensors& inputs, std::string_view label, Launch kind = Launch::elementwise) {
-    return run_kernel(tape, inputs, counts->shape, DType::int64, label, kind);
+  const auto small = [&](const Tensors& inputs, std::string_view label) {
+    return run_kernel(tape, inputs, counts->shape, DType::int64, label);
+  };
+  // With CUB's workspace, as cumsum() of a model's own experts; one launch stands for an op of this small program.
+  const auto scan = [&](const Tensor& of, DType dtype) {
+    Tensor out = tape.empty(of->shape, dtype);
+    const Tensor workspace = tape.workspace(kScanWorkspace);
+    tape.launch(Launch::reduction, "aten::cumsum", bytes_cost(of->bytes() + out->bytes()));
+    return out;
   };
   const auto of_rows = [&](const Tensors& inputs, std::string_view label) {
     return run_kernel(tape, inputs, {rows}, DType::int64, label);
   };
-  const Tensor sums = small({counts}, "aten::cumsum", Launch::reduction);
+  const Tensor sums = scan(counts, DType::int64);
   const Tensor starts = small({sums, counts}, "aten::sub");
   const Tensor sizes = run_kernel(tape, {counts}, {local}, DType::int64, "aten::sum", Launch::reduction);
   const Tensor lengths = small({counts}, "aten::copy_");
   const Tensor turned = small({starts}, "aten::copy_");
-  const Tensor out_sums = small({lengths}, "aten::cumsum", Launch::reduction);
+  const Tensor out_sums = scan(lengths, DType::int64);
   const Tensor out_starts = small({out_sums, lengths}, "aten::sub");
   const Tensor out_ends = small({out_starts, lengths}, "aten::add");
   const Tensor bias = small({turned, out_starts}, "aten::sub");
@@ -41,7 +48,7 @@ Arrived expert_major(Tape& tape, const Tensor& counts, std::uint64_t local, std:
   const Tensor moved = of_rows({segment}, "aten::index");
   Arrived out;
   out.order = of_rows({place, moved}, "aten::add");
-  out.ends = run_kernel(tape, {sizes}, {local}, DType::int32, "aten::cumsum", Launch::reduction);
+  out.ends = scan(sizes, DType::int32);
   return out;
 }
 

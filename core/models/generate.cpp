@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/fsdp/unit_plan.hpp"
 #include "core/models/embedding_and_head.hpp"
 #include "core/models/expert_parallel.hpp"
@@ -175,6 +177,13 @@ std::string cpu_optimizer_estimate(const CpuOptimizer& cpu) {
       kCpuOptimizerEstimate, cpu.threads, cpu.one_thread);
 }
 
+bool has_grouped_products(const Workload& workload) {
+  return std::any_of(workload.steps.begin(), workload.steps.end(), [](const Program& step) {
+    return std::any_of(step.ops.begin(), step.ops.end(),
+                       [](const Op& op) { return op.kernel.math.ragged != RaggedExtent::none; });
+  });
+}
+
 /// What no recording has been held against.
 void add_estimates(const ModelConfig& model, const Settings& settings, const HostCosts& host, const TargetGpu& gpu,
                    Workload& workload) {
@@ -193,6 +202,12 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Hos
         "estimate");
   if (model.family == ModelFamily::mpt)
     workload.estimates.push_back("MPT follows llm-foundry's source and was not compared with a recording");
+  if (!gpu.has_sm90_kernels() && has_grouped_products(workload))
+    workload.estimates.push_back(
+        fmt::format("grouped products of experts are planned as sm90's kernel of torch._grouped_mm, and a GPU of "
+                    "compute capability "
+                    "{}.{} runs another: their time and their memory are estimates",
+                    gpu.compute_capability / 10, gpu.compute_capability % 10));
   if (settings.checkpoint == Checkpoint::selective_layer)
     workload.estimates.push_back(
         "selective checkpointing by layer was not compared with a recording: its memory is an estimate");

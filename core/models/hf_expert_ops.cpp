@@ -14,7 +14,6 @@ namespace {
 // CUTLASS' tensor maps, one set a multiprocessor.
 constexpr Bytes kArgumentsPerGroup = 60;
 constexpr Bytes kTensorMapsPerSm = 512;
-constexpr Bytes kScanWorkspace = 1023;  ///< DeviceScan of what one tile holds
 
 /// The same memory under a new node: what an in-place op leaves.
 Tensor rebound(Tape& tape, const Tensor& x, const NodePtr& node) {

@@ -8,6 +8,9 @@
 
 namespace foreshard::model {
 
+/// Of cumsum over one dimension: CUB's DeviceScan of what one tile holds.
+inline constexpr Bytes kScanWorkspace = 1023;
+
 struct Chosen {
   Tensor values;
   Tensor indices;  ///< int64

@@ -21,12 +21,15 @@ struct TargetGpu {
   TargetGpu(std::uint32_t sms, std::uint32_t capability = kHopper)  // NOLINT(google-explicit-constructor)
       : sm_count(sms), compute_capability(capability) {}
 
+  /// Whether code that is built for sm90 alone runs on it.
+  [[nodiscard]] bool has_sm90_kernels() const { return compute_capability / 10 == kHopper / 10; }
+
   /// CublasHandlePool.cpp, parseChosenWorkspaceSize: 32 MiB on 9.0, and on later ones by PyTorch version; else 2 × 4
   /// MiB and 8 × 16 KiB.
   [[nodiscard]] Bytes cublas_workspace(std::string_view pytorch) const {
     const auto rule = cublas_rule();
     const bool later = rule && holds(*rule, pytorch);
-    return compute_capability / 10 == kHopper / 10 || later ? 32 * kMiB : 8 * kMiB + 128 * kKiB;
+    return has_sm90_kernels() || later ? 32 * kMiB : 8 * kMiB + 128 * kKiB;
   }
   /// The rule by which its cuBLAS workspaces differ between versions; nothing: they do not.
   [[nodiscard]] std::optional<RuleId> cublas_rule() const {
