@@ -221,7 +221,7 @@ std::string without_numbers(std::string text) {
   return text;
 }
 
-Result<Ran> simulate_settings(const ForecastRemedyRequest& request, const Settings& settings, ForecastRequest again) {
+Result<Ran> simulate_with(const ForecastRemedyRequest& request, const Settings& settings, ForecastRequest again) {
   const auto made = request.at_settings(settings);
   FORESHARD_TRY(made);
   again.process.options.memory = made->memory;
@@ -249,7 +249,7 @@ std::vector<ChangeTrial> settings_trials(const ForecastRemedyRequest& request) {
     trial.lengths = request.forecast.lengths;
     trial.samples = batch_of(candidate.settings) / batch_of(request.settings);
     trial.run = [&request, settings = candidate.settings](const std::vector<std::uint64_t>& seeds, unsigned threads) {
-      return simulate_settings(request, settings, of_seeds(request.forecast, seeds, threads));
+      return simulate_with(request, settings, of_seeds(request.forecast, seeds, threads));
     };
   }
   return out;

@@ -18,10 +18,10 @@ bool exchanges_optimizer(const Workload& workload, const Settings& wanted) {
 
 Result<PricedOptimizer> price_optimizer(Workload& workload, const Settings& wanted, const MachineProfile& machine,
                                         double host_scale) {
-  const auto unknown = [&](const std::string& why) {
+  const auto unknown = [&](const std::string& why) {  // a reason of the plan, which has no hint: it says what to do
     return fail(ErrorKind::usage,
-                fmt::format("the recording's optimizer is {}, and {}", name(workload.settings.optimizer), why), {},
-                "record a step with the other optimizer, or plan from a model");
+                fmt::format("the recording's optimizer is {}, and {}: record a step with {}, or plan from a model",
+                            name(workload.settings.optimizer), why, name(wanted.optimizer)));
   };
   if (wanted.offload || workload.settings.offload)
     return unknown(fmt::format("what {} takes on the CPU is not in it", name(wanted.optimizer)));
