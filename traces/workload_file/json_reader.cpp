@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/check.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/strict_json.hpp"
 #include "core/base/suggest.hpp"
@@ -15,7 +16,7 @@
 namespace foreshard::traces {
 namespace {
 
-constexpr std::size_t kMaxKeys = 64;  // of an object: an op's, 38, are the most
+constexpr std::size_t kMaxKeys = 64;  // of an object that is read; on the stack, as a file has millions of ops
 
 /// The start of a value, for a message.
 std::string excerpt(const Json& json) {
@@ -43,6 +44,7 @@ bool JsonReader::object(const Json& json, std::span<const std::string_view> know
     wrong_type(json, "an object");
     return false;
   }
+  FORESHARD_CHECK(known.size() <= kMaxKeys, "kMaxKeys holds the keys of every object");
   std::array<bool, kMaxKeys> seen{};
   for (const auto [key, value] : object_of(json)) {
     const auto place = std::find(known.begin(), known.end(), key);
