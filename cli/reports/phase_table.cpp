@@ -7,6 +7,7 @@
 
 #include "cli/terminal/output.hpp"
 #include "core/base/add_up.hpp"
+#include "core/run/phase_words.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -59,8 +60,7 @@ void print_phase_table(std::ostream& out, const std::string& title, const std::v
     for (std::size_t i = 0; i < rows.size(); ++i) cells[i].push_back(column[i]);
   }
   for (std::size_t i = 0; i < rows.size(); ++i)
-    add_row(table, "  " + (rows[i].phase.empty() ? std::string("between phases") : rows[i].phase), cells[i],
-            sum_of(cells[i]));
+    add_row(table, "  " + phase_title(rows[i].phase), cells[i], sum_of(cells[i]));
   add_row(table, "step", whole, step.sum().ms());
   out << '\n';
   table.print(out);

@@ -7,6 +7,7 @@
 #include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 #include "core/run/allocation_names.hpp"
+#include "core/run/phase_words.hpp"
 #include "core/straggler/straggler_text.hpp"
 
 namespace foreshard::cli {
@@ -44,10 +45,10 @@ void print_phases(std::ostream& out, const LateRank& late) {
                {"others", right},
                {"they wait for it", right}});
   for (const PhaseDelay& phase : late.phases)
-    table.row({phase.phase.empty() ? "between phases" : phase.phase, milliseconds(phase.compute.ms()),
-               milliseconds(phase.compute_of_others.ms()), milliseconds(phase.idle.ms()),
-               milliseconds(phase.idle_of_others.ms()), milliseconds(phase.communication.ms()),
-               milliseconds(phase.communication_of_others.ms()), milliseconds(phase.delay.ms())});
+    table.row({phase_title(phase.phase), milliseconds(phase.compute.ms()), milliseconds(phase.compute_of_others.ms()),
+               milliseconds(phase.idle.ms()), milliseconds(phase.idle_of_others.ms()),
+               milliseconds(phase.communication.ms()), milliseconds(phase.communication_of_others.ms()),
+               milliseconds(phase.delay.ms())});
   table.print(out);
 }
 

@@ -11,6 +11,7 @@
 #include "core/base/units.hpp"
 #include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_words.hpp"
+#include "core/run/phase_words.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -31,10 +32,6 @@ std::string ms(Nanoseconds time) {
 std::string time_words(Nanoseconds time) {
   constexpr std::int64_t kSmall = 10'000;
   return time.count < kSmall ? fmt::format("{:.1f} us", time.us()) : fmt::format("{:.2f} ms", time.ms());
-}
-
-std::string phase_name(const std::string& phase) {
-  return phase.empty() ? "between phases" : phase;
 }
 
 /// Nothing where nothing shows.
@@ -125,7 +122,7 @@ void print_longest(std::ostream& out, const Run& run, const TimeExplanation& e) 
     const IdleGap& gap = e.gaps[g];
     if (gap.length() <= kKernelGaps) break;
     out << fmt::format("  {} ms from {} ms, {}, before {}\n", ms(gap.length()), ms(gap.start - e.begin),
-                       gap.phase.empty() ? "between phases" : "in " + gap.phase, in_line(next_words(run, gap)));
+                       in_phase(gap.phase), in_line(next_words(run, gap)));
     for (std::size_t i = gap.first_part; i < gap.first_part + gap.parts; ++i)
       if (const IdlePart& part = e.parts[i]; 20 * part.length().count >= gap.length().count)
         out << fmt::format("    {} ms {}: {}\n", ms(part.length()), title(part.cause), in_line(chain_words(run, part)));
@@ -171,8 +168,9 @@ void print_host(std::ostream& out, const Run& run, const TimeExplanation& e) {
   for (const IdlePart& part : e.parts) {
     if (!is_host(part.cause)) continue;
     const std::string& range = run.labels.text(part.host);
-    const std::string where = fmt::format("{}{}{}", phase_name(part.phase), part.unit.empty() ? "" : " of " + part.unit,
-                                          range.empty() ? "" : ", in " + range);
+    const std::string where =
+        fmt::format("{}{}{}", phase_title(part.phase), part.unit.empty() ? "" : " of " + part.unit,
+                    range.empty() ? "" : ", in " + range);
     const auto known = std::find_if(late.begin(), late.end(), [&](const Late& l) { return l.where == where; });
     Late& entry = known != late.end() ? *known : late.emplace_back(Late{where, {}, 0});
     entry.time += part.length();

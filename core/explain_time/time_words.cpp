@@ -9,6 +9,7 @@
 #include "core/device/collective_names.hpp"
 #include "core/explain_time/phase_times.hpp"
 #include "core/run/allocation_names.hpp"
+#include "core/run/phase_words.hpp"
 
 namespace foreshard {
 namespace {
@@ -121,7 +122,7 @@ std::string wait_words(const CauseTotals& totals) {
 std::string host_phase(const std::vector<PhaseTime>& phases) {
   const auto most = std::max_element(phases.begin(), phases.end(),
                                      [](const PhaseTime& a, const PhaseTime& b) { return a.host < b.host; });
-  return most == phases.end() || most->phase.empty() ? "between phases" : "in " + most->phase;
+  return in_phase(most == phases.end() ? std::string() : most->phase);
 }
 
 }  // namespace
@@ -211,9 +212,7 @@ std::string stretch_words(const Run& run, const TimeExplanation& explanation, co
                           std::size_t count) {
   std::string units = stretch.unit;
   if (!units.empty() && stretch.unit != stretch.last_unit) units += " to " + stretch.last_unit;
-  if (stretch.computes)
-    return fmt::format("{}{}", stretch.phase.empty() ? "between phases" : stretch.phase,
-                       units.empty() ? "" : " of " + units);
+  if (stretch.computes) return fmt::format("{}{}", phase_title(stretch.phase), units.empty() ? "" : " of " + units);
   const std::size_t op = explanation.parts[stretch.part].op;
   if (count == 1 && !is_host(stretch.cause))
     return fmt::format("waits: {}: {}", title(stretch.cause), op_words(run, op));

@@ -7,16 +7,13 @@
 
 #include "core/base/units.hpp"
 #include "core/run/allocation_names.hpp"
+#include "core/run/phase_words.hpp"
 
 namespace foreshard {
 namespace {
 
 double part(Nanoseconds of, Nanoseconds whole) {
   return whole.count > 0 ? 100 * of.ms() / whole.ms() : 0;
-}
-
-std::string phase_name(const std::string& phase) {
-  return phase.empty() ? "between phases" : "in " + phase;
 }
 
 const RankTime& time_of(const Stragglers& found, std::uint32_t rank) {
@@ -41,18 +38,18 @@ std::string reason(const LateRank& late, const PhaseDelay& worst) {
     return fmt::format(
         "{} its GPU waits for {} a step behind collectives that all their ranks have begun, the others' "
         "for {}: a link of its groups is slow or shared",
-        phase_name(late.phase), format_time(worst.communication), format_time(worst.communication_of_others));
+        in_phase(late.phase), format_time(worst.communication), format_time(worst.communication_of_others));
   if (late.host)
     return fmt::format("{} its GPU is idle for {} a step, the others' for {}: likely behind its host",
-                       phase_name(late.phase), format_time(worst.idle), format_time(worst.idle_of_others));
-  return fmt::format("{} its GPU computes for {} a step, the others' for {}", phase_name(late.phase),
+                       in_phase(late.phase), format_time(worst.idle), format_time(worst.idle_of_others));
+  return fmt::format("{} its GPU computes for {} a step, the others' for {}", in_phase(late.phase),
                      format_time(worst.compute), format_time(worst.compute_of_others));
 }
 
 /// ", mostly in backward": the phase that more than half of the others' waiting for it is in; empty: none is.
 std::string mostly_in(const LateRank& late, const RankTime& time) {
   for (const PhaseDelay& phase : late.phases)
-    if (phase.delay + phase.delay > time.delay) return ", mostly " + phase_name(phase.phase);
+    if (phase.delay + phase.delay > time.delay) return ", mostly " + in_phase(phase.phase);
   return {};
 }
 
