@@ -182,7 +182,7 @@ bool Engine::end_finished(std::int64_t at) {
 }
 
 /// What needs SMs starts before kernels do, and waits where persistent kernels leave none. Those wait for kernels of
-/// other streams in turn.
+/// other streams in turn, of which the one that could have begun first goes first.
 bool Engine::start_ready(std::int64_t at) {
   ByStream<std::uint32_t> ready;
   bool some_need_sms = false;
@@ -196,14 +196,26 @@ bool Engine::start_ready(std::int64_t at) {
     start(s, at);
     any = true;
   };
-  if (persistents_ == 0 && some_need_sms)
-    for (const std::uint32_t s : ready)
-      if (first(s).needs_sms && !(first(s).in_turn && (mains_ > 0 || in_turn_ > 0 || compute_next_))) begin(s);
+  if (persistents_ == 0 && some_need_sms) {
+    const auto since = [&](std::uint32_t s) {
+      return lanes_[s].waits_for_sms ? streams_[s].waits_since : lanes_[s].ready_at;
+    };
+    std::optional<std::uint32_t> turn;
+    for (const std::uint32_t s : ready) {
+      if (!first(s).needs_sms) continue;
+      if (!first(s).in_turn)
+        begin(s);
+      else if (!turn || since(s) < since(*turn))
+        turn = s;
+    }
+    if (turn && mains_ == 0 && in_turn_ == 0 && !compute_next_) begin(*turn);
+  }
   for (const std::uint32_t s : ready) {
     Lane& lane = lanes_[s];
     if (lane.running) continue;
     const OpTable::Op& op = first(s);
     if (op.needs_sms || held_up(op) || (op.persistent && at < sides_until_)) {
+      if (!lane.waits_for_sms) streams_[s].waits_since = lane.ready_at;
       lane.waits_for_sms = true;
       lane.ready_at = kNever.count;
     } else {
@@ -593,6 +605,7 @@ std::optional<Engine::State> Engine::state(OpId op, OpId first) const {
     }
     add(lane.queued + 2 * lane.running + 4 * lane.waits_for_sms + 8 * static_cast<int>(lane.gate));
     add_time(lane.ready_at);
+    if (lane.waits_for_sms) add_time(stream.waits_since);
     const bool begun = lane.gate != Gate::open;
     out.rounds = mixed(out.rounds, 2 * std::uint64_t{begun} + std::uint64_t{lane.gate == Gate::done});
     if (!lane.running) continue;

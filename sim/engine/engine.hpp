@@ -187,6 +187,7 @@ class Engine {
     std::int64_t start = 0;                  // of the running op
     std::int64_t release_at = kNever.count;  // of a joint collective that has arrived
     std::int64_t pace = kFullRate;           // of the running op, where it is a collective
+    std::int64_t waits_since = 0;            // Lane::waits_for_sms: when that op could have begun
     IssueTimes issues;                       // of ops from `head` on
     RecentTimes ends;                        // of ops before it
     std::span<const PaceChange> paces;       // of a script: still to come

@@ -338,6 +338,23 @@ TEST_CASE("any kernels of the compute stream and of another of its priority take
   CHECK(bench.end(next_step) == 64'000);
 }
 
+TEST_CASE("of several streams of the compute stream's priority the one whose kernel waits longest goes first") {
+  Bench bench;
+  const StreamId one = bench.device.create_stream({"one", 0});
+  const StreamId other = bench.device.create_stream({"other", 0});
+  const OpId main = bench.elementwise(50'000);
+  bench.device.host_work({1000});
+  const OpId earlier = bench.elementwise(20'000, other);
+  bench.device.host_work({1000});
+  const OpId later = bench.elementwise(20'000, one);
+  bench.device.host_work({1000});
+  const OpId last = bench.elementwise(20'000, other);
+  bench.device.synchronize();
+  CHECK(bench.start(earlier) == bench.end(main));
+  CHECK(bench.start(later) == bench.end(earlier));
+  CHECK(bench.start(last) == bench.end(later));
+}
+
 TEST_CASE("a GEMM has its turn between kernels of a stream of its priority") {
   MachineProfile machine = round_machine();
   machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)].persistent = true;
