@@ -197,7 +197,120 @@ def hybrid(device):
         dist.all_reduce(logged, dist.ReduceOp.AVG)
 
 
-STYLES = (function_step, evaluates, accumulates, offloads, loads, averages, distills, hybrid)
+def autocasts(device):
+    """float32 shards gathered as float32, torch.autocast instead of a policy, a GradScaler as for float16."""
+    model, cos_sin = build(device, policy=MixedPrecisionPolicy()), tables(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+    scaler = torch.amp.GradScaler("cuda")
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = loss_of(model, random_tokens(device), cos_sin)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def compiles(device):
+    """Blocks compiled after fully_shard, one graph for all; fused AdamW, parameters kept after forward."""
+    model, cos_sin = build(device, reshard=False), tables(device)
+    for layer in model.layers:
+        layer.compile()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+    for _ in range(STEPS):
+        loss = loss_of(model, random_tokens(device), cos_sin)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def wraps_halves(device):
+    """Attention's and the feed-forward's weights are units of their own inside each block; embedding and head too."""
+    with torch.device("meta"):
+        model = llama.Llama(SIZE)
+    fully_shard(model.tok, mp_policy=MIXED)
+    for layer in model.layers:
+        for linear in (layer.wq, layer.wk, layer.wv, layer.wo):
+            fully_shard(linear, mp_policy=MIXED)
+        fully_shard([layer.w1, layer.w3, layer.w2], mp_policy=MIXED)
+        fully_shard(layer, mp_policy=MIXED)
+    fully_shard([model.norm, model.head], mp_policy=MIXED)
+    fully_shard(model, mp_policy=MIXED)
+    model.to_empty(device=device)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.02)
+    cos_sin = tables(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss_of(model, random_tokens(device), cos_sin).backward()
+        optimizer.step()
+
+
+def trains_some(device):
+    """All but the last four blocks frozen, their optimizer over what is trained; activations of others not kept."""
+    model, cos_sin = build(device), tables(device)
+    model.requires_grad_(False)
+    for layer in model.layers[-4:]:
+        layer.requires_grad_(True)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=1e-5)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss_of(model, random_tokens(device), cos_sin).backward()
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        optimizer.step()
+
+
+def saves_on_cpu(device):
+    """Activations that are kept go to the CPU (torch.autograd.graph.save_on_cpu)."""
+    model, cos_sin = build(device), tables(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        with torch.autograd.graph.save_on_cpu(pin_memory=True):
+            loss = loss_of(model, random_tokens(device), cos_sin)
+        loss.backward()
+        optimizer.step()
+
+
+def two_optimizers(device):
+    """One of the matrices, one of the rest, both with a schedule."""
+    model, cos_sin = build(device), tables(device)
+    matrices = [p for name, p in model.named_parameters() if p.ndim > 1 and "layers" in name]
+    rest = [p for name, p in model.named_parameters() if p.ndim <= 1 or "layers" not in name]
+    optimizers = [torch.optim.SGD(matrices, lr=1e-3, momentum=0.9), torch.optim.AdamW(rest, lr=1e-5)]
+    for _ in range(STEPS):
+        loss = loss_of(model, random_tokens(device), cos_sin)
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+
+
+def prefetches(device):
+    """Explicit prefetch in both directions, one microbatch of two synchronised by set_is_last_backward."""
+    model, cos_sin = build(device), tables(device)
+    layers = list(model.layers)
+    for i, layer in enumerate(layers):
+        layer.set_modules_to_forward_prefetch(layers[i + 1 : i + 3])
+        layer.set_modules_to_backward_prefetch(layers[max(0, i - 2) : i][::-1])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        for microbatch in range(2):
+            last = microbatch == 1
+            model.set_is_last_backward(last)
+            model.set_requires_gradient_sync(last)
+            (loss_of(model, random_tokens(device), cos_sin) / 2).backward()
+        optimizer.step()
+
+
+STYLES = (
+    function_step, evaluates, accumulates, offloads, loads, averages, distills, hybrid,
+    autocasts, compiles, wraps_halves, trains_some, saves_on_cpu, two_optimizers, prefetches,
+)  # fmt: skip
 
 
 def main():
