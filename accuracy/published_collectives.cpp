@@ -94,6 +94,7 @@ std::vector<CollectiveCheck> check_tables(const sim::MachineProfile& machine, Le
     for (std::size_t p = 0; p < table.points.size(); ++p) {
       sim::CollectiveRequest request{table.kind, table.transport, table.points[p].bytes, table.ranks,
                                      table.ranks_per_node};
+      request.upcasts = table.upcasts;
       request.dtype = table.dtype;
       const sim::MachineProfile rest = without(machine, t, p, left_out);
       const sim::CollectivePrice price = sim::ModelledCollectives(rest).price(request);

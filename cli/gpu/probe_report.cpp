@@ -13,8 +13,7 @@ sim::Measurements samples_of(const gpu::ProbeResult& probed, std::uint32_t ranks
   sim::Measurements samples;
   samples.gpu = probed.gpu;
   for (const gpu::ProbedCollective& one : probed.collectives)
-    samples.collectives.push_back(
-        {one.kind, one.transport, ranks, ranks, one.bytes, one.us, one.upcasts, DType::bfloat16});
+    samples.collectives.push_back({one.kind, one.transport, ranks, ranks, one.bytes, one.us, one.upcasts, one.dtype});
   for (const gpu::ProbedContention& one : probed.contention)
     samples.contention.push_back({one.kernel, one.kernel_class, one.kind, one.transport, ranks, one.bytes,
                                   one.kernel_isolated_us, one.kernel_concurrent_us, one.collective_isolated_us,
@@ -97,7 +96,8 @@ Json probe_json(const gpu::ProbeResult& probed) {
                                    {"transport", name(one.transport)},
                                    {"bytes", one.bytes},
                                    {"us", one.us},
-                                   {"upcasts", one.upcasts}});
+                                   {"upcasts", one.upcasts},
+                                   {"dtype", name(one.dtype)}});
   json["contention"] = Json::array();
   for (const gpu::ProbedContention& one : probed.contention)
     json["contention"].push_back({{"kernel", one.kernel},

@@ -43,6 +43,13 @@ inline constexpr std::array kDTypes{
     DTypeInfo{DType::float8_e5m2, "float8_e5m2", 1},
 };
 
+/// By value.
+inline constexpr auto kAllDTypeNames = [] {
+  std::array<std::string_view, kDTypes.size()> names{};
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kDTypes[i].name;
+  return names;
+}();
+
 [[nodiscard]] constexpr Bytes itemsize(DType dtype) {
   return kDTypes[static_cast<std::size_t>(dtype)].itemsize;
 }

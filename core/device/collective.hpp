@@ -91,6 +91,10 @@ struct CollectiveWork {
   return bytes * bus_factor(kind, ranks);
 }
 
+/// Whether ranks' values are added up (or compared) on the way: then their dtype matters, elsewhere bytes are bytes.
+[[nodiscard]] constexpr bool adds(CollectiveKind kind) {
+  return kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce;
+}
 /// Whether FSDP2 issues such ones, and every transport is asked for them; others are plain NCCL's alone.
 [[nodiscard]] constexpr bool of_fsdp(CollectiveKind kind) {
   return kind <= CollectiveKind::all_reduce;

@@ -106,13 +106,18 @@ class Prober {
   [[nodiscard]] Bytes largest();
   void peer_copy(SymmetricHeap& heap);
   void collectives_of(Communicator& world, Transport transport);
+  /// What elements are, and what a reduction makes of them.
+  struct Elements {
+    DType dtype = DType::bfloat16;
+    bool upcasts = false;  ///< into float32
+  };
   void contention_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers,
                      bool upcasts);
   /// Whether the transport ran as asked for; sizes after one that did not are left out.
   bool sizes_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers, Bytes most,
-                bool upcasts);
+                const Elements& elements);
   [[nodiscard]] CollectiveWork work(CollectiveKind kind, Transport transport, Bytes bytes, const Buffers& b,
-                                    bool upcasts = false) const;
+                                    const Elements& elements) const;
   [[nodiscard]] bool ran(const Communicator& world, CollectiveKind kind, Transport transport);
 
   const ProbeRequest& request_;
@@ -273,10 +278,10 @@ void Prober::peer_copy(SymmetricHeap& heap) {
 }
 
 CollectiveWork Prober::work(CollectiveKind kind, Transport transport, Bytes bytes, const Buffers& b,
-                            bool upcasts) const {
+                            const Elements& elements) const {
   CollectiveWork work{kind, transport, bytes, {}};
-  work.dtype = DType::bfloat16;
-  if (upcasts) work.output_dtype = DType::float32;
+  work.dtype = elements.dtype;
+  if (elements.upcasts) work.output_dtype = DType::float32;
   if (sums_only(transport)) work.reduction = Reduction::sum;  // as FSDP2 is told to
   work.input = b.input;
   work.output = b.output;
@@ -305,7 +310,7 @@ void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport t
   };
   const std::array kernels{Concurrent{"gemm8192", KernelClass::gemm, gemm(DType::bfloat16, 8192)},
                            Concurrent{"copy512MB", KernelClass::memory_bound, memory_bound(kContentionBytes)}};
-  const CollectiveWork collective = work(kind, transport, kContentionBytes, buffers, upcasts);
+  const CollectiveWork collective = work(kind, transport, kContentionBytes, buffers, {DType::bfloat16, upcasts});
   const auto communicate = [&](cudaStream_t s) { require(world.issue(collective, s)); };
   for (const Concurrent& kernel : kernels) {
     const auto compute = [&](cudaStream_t s) { require(executor_.emulate(kernel.work, s)); };
@@ -337,19 +342,20 @@ void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport t
 }
 
 bool Prober::sizes_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers, Bytes most,
-                      bool upcasts) {
+                      const Elements& elements) {
   bool as_asked = true;
   for (const Bytes bytes : kSizes) {
     if (bytes > most || !as_asked) continue;
-    const CollectiveWork one = work(kind, transport, bytes, buffers, upcasts);
+    const CollectiveWork one = work(kind, transport, bytes, buffers, elements);
     require(session_.bootstrap().barrier("a collective"));
     const double us =
         slowest(watch_.isolated(side_, repetitions(bytes), [&](cudaStream_t s) { require(world.issue(one, s)); }));
     as_asked = ran(world, kind, transport);
-    if (as_asked) out_.collectives.push_back({kind, transport, bytes, us, upcasts});
+    if (as_asked) out_.collectives.push_back({kind, transport, bytes, us, elements.upcasts, elements.dtype});
   }
-  if (as_asked && request_.contention && kind <= CollectiveKind::reduce_scatter && most >= kContentionBytes)
-    contention_of(world, kind, transport, buffers, upcasts);
+  const bool overlaps = kind <= CollectiveKind::reduce_scatter && elements.dtype == DType::bfloat16;
+  if (as_asked && request_.contention && overlaps && most >= kContentionBytes)
+    contention_of(world, kind, transport, buffers, elements.upcasts);
   return as_asked;
 }
 
@@ -365,10 +371,12 @@ void Prober::collectives_of(Communicator& world, Transport transport) {
     if (transport == Transport::low_contention && kind != CollectiveKind::all_gather) continue;
     if (transport == Transport::pull_reduce && kind != CollectiveKind::reduce_scatter) continue;
     say(fmt::format("{} by {}", name(kind), name(transport)));
-    const bool as_asked = sizes_of(world, kind, transport, buffers, most, false);
+    const bool as_asked = sizes_of(world, kind, transport, buffers, most, {});
+    if (!as_asked || !adds(kind)) continue;
     // NCCL has one dtype for both, and fails where it would run in ours' place; ours stores more where the result is
-    // wider.
-    if (as_asked && transport == Transport::pull_reduce) sizes_of(world, kind, transport, buffers, most, true);
+    // wider. What FSDP2 sends where the reduction is wider than the parameters is the wider one's by NCCL, else theirs.
+    const bool ours = transport == Transport::pull_reduce;
+    sizes_of(world, kind, transport, buffers, most, ours ? Elements{DType::bfloat16, true} : Elements{DType::float32});
   }
   require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   require(session_.bootstrap().barrier("buffers"));

@@ -38,6 +38,7 @@ struct ProbedCollective {
   Bytes bytes = 0;
   double us = 0;
   bool upcasts = false;  ///< bfloat16 into float32, as FSDP2 reduces where the reduction is wider than the parameters
+  DType dtype = DType::bfloat16;  ///< of what is sent
 };
 
 /// A kernel of foreshard's own, alone, as a step runs it (core/device/device.hpp's KernelWork).

@@ -52,6 +52,7 @@ Row row_of(const ContentionSample& sample, const ModelledCollectives& collective
   CollectiveRequest request{sample.kind, sample.transport, sample.bytes > 0 ? sample.bytes : kProbeBytes, sample.ranks,
                             sample.ranks};
   request.upcasts = sample.upcasts;
+  request.dtype = DType::bfloat16;  // as `probe` and comm_bench measure them
   Row row{&sample, request, collectives.price(request)};
   row.price.time = op_time(sample.collective_isolated_us * 1e3);
   return row;

@@ -104,12 +104,12 @@ SampleGroup samples_of(const Samples& samples, Transport transport, bool one_nod
   SampleGroup group;
   group.knobs = std::move(knobs);
   for (const auto& [key, times] : samples.collectives) {
-    const auto& [kind, other, ranks, per_node, upcasts, bytes] = key;
+    const auto& [kind, other, ranks, per_node, upcasts, dtype, bytes] = key;
     if (upcasts || other != transport || bytes < kLeastBytes) continue;
     const bool rings = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
     if ((per_node >= ranks) != one_node || (only ? kind != *only : !rings)) continue;
     CollectiveRequest request{kind, transport, bytes, ranks, per_node};
-    request.dtype = times.front().dtype;
+    request.dtype = dtype;
     group.samples.push_back({request, times[times.size() / 2].us});
   }
   return group;
@@ -128,6 +128,15 @@ void fit_links(const Samples& samples, MachineProfile& machine, MachineFit& out)
   std::vector<Knob> ring;
   if (has(CollectiveKind::all_gather)) ring.push_back({"/links/gather_channel", "GB/s", &links.gather_channel});
   if (has(CollectiveKind::reduce_scatter)) ring.push_back({"/links/reduce_channel", "GB/s", &links.reduce_channel});
+  // What one of them tells of a channel is the other's too, but for the ratio that only both tell.
+  const auto sums = [&](bool of_float32) {
+    const SampleGroup group = samples_of(samples, Transport::nccl, true, CollectiveKind::reduce_scatter, {});
+    return static_cast<std::size_t>(std::count_if(group.samples.begin(), group.samples.end(), [&](const auto& sample) {
+      return (sample.first.dtype == DType::float32) == of_float32;
+    }));
+  };
+  if (sums(true) >= kLeastSamples && sums(false) >= kLeastSamples)
+    ring.push_back({"/links/float32_sums", "ratio", &links.float32_sums});
   if (!ring.empty() && links.ring_drift > 0) ring.push_back({"/links/ring_drift", "MiB", &links.ring_drift});
   if (!ring.empty()) try_fit(samples_of(samples, Transport::nccl, true, std::nullopt, ring));
   SampleGroup p2p = samples_of(samples, Transport::nccl, true, CollectiveKind::send_recv,

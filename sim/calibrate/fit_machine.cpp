@@ -57,7 +57,7 @@ Json valid_range_of(const Samples& samples, const ValidRange& base, const std::s
   std::set<std::uint32_t> ranks, nodes;
   std::set<std::string_view> transports;
   for (const auto& [key, times] : samples.collectives) {
-    const auto& [kind, transport, n, per_node, upcasts, size] = key;
+    const auto& [kind, transport, n, per_node, upcasts, dtype, size] = key;
     bytes.insert(size);
     ranks.insert(n);
     nodes.insert((n + per_node - 1) / per_node);

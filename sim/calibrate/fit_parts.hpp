@@ -16,10 +16,9 @@ struct Samples {
   struct Time {
     double us = 0;
     std::string path;  ///< of the file
-    DType dtype = DType::float32;
   };
-  /// Kind, transport, ranks, ranks a node, whether results are wider, bytes → times.
-  using Key = std::tuple<CollectiveKind, Transport, std::uint32_t, std::uint32_t, bool, Bytes>;
+  /// Kind, transport, ranks, ranks a node, whether results are wider, dtype, bytes → times.
+  using Key = std::tuple<CollectiveKind, Transport, std::uint32_t, std::uint32_t, bool, DType, Bytes>;
   std::map<Key, std::vector<Time>> collectives;
   std::vector<ContentionSample> contention;
   std::vector<RateSample> rates;

@@ -58,7 +58,7 @@ void fit_rates(const Samples& samples, MachineProfile& machine, MachineFit& out)
 
 Result<void> fit_node(const Samples& samples, MachineProfile& machine, MachineFit& out) {
   for (const auto& [key, times] : samples.collectives) {
-    const auto& [kind, transport, ranks, per_node, upcasts, bytes] = key;
+    const auto& [kind, transport, ranks, per_node, upcasts, dtype, bytes] = key;
     if (per_node < ranks || kind == CollectiveKind::all_reduce) continue;
     const double bus = bus_bytes(kind, static_cast<double>(bytes), ranks) / times.front().us / 1e3;
     if (bus > kMaxFaster * std::max(machine.links.ring, machine.links.push))

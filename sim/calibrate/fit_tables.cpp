@@ -22,6 +22,7 @@ constexpr double kMaxSpread = 1.5;
 std::string shape(const CollectiveTable& table) {
   std::string text = fmt::format("{} {}, {} ranks", dashed_name(table.kind), name(table.transport), table.ranks);
   if (table.ranks_per_node < table.ranks) text += fmt::format(", {} a node", table.ranks_per_node);
+  if (adds(table.kind) && table.dtype != DType::bfloat16) text += fmt::format(", {}", name(table.dtype));
   return table.upcasts ? text + ", into a wider dtype" : text;
 }
 
@@ -67,8 +68,8 @@ Result<Samples> join(std::span<const Measurements> inputs) {
   std::string gpu_from;
   for (const Measurements& input : inputs) {
     for (const CollectiveSample& s : input.collectives)
-      out.collectives[{s.kind, s.transport, s.ranks, s.ranks_per_node, s.upcasts, s.bytes}].push_back(
-          {s.us, input.path, s.dtype});
+      out.collectives[{s.kind, s.transport, s.ranks, s.ranks_per_node, s.upcasts, s.dtype, s.bytes}].push_back(
+          {s.us, input.path});
     out.contention.insert(out.contention.end(), input.contention.begin(), input.contention.end());
     out.kernels.insert(out.kernels.end(), input.kernels.begin(), input.kernels.end());
     out.rates.insert(out.rates.end(), input.rates.begin(), input.rates.end());
@@ -84,7 +85,7 @@ Result<Samples> join(std::span<const Measurements> inputs) {
   for (auto& [key, times] : out.collectives) {
     std::sort(times.begin(), times.end(),
               [](const auto& a, const auto& b) { return std::tie(a.us, a.path) < std::tie(b.us, b.path); });
-    const auto& [kind, transport, ranks, per_node, upcasts, bytes] = key;
+    const auto& [kind, transport, ranks, per_node, upcasts, dtype, bytes] = key;
     if (times.back().us > kMaxSpread * times.front().us)
       return fail(ErrorKind::mismatch,
                   fmt::format("{} {} of {} ranks, {}: {:.1f} us, but {:.1f} in {}", name(transport), dashed_name(kind),
@@ -97,11 +98,11 @@ Result<Samples> join(std::span<const Measurements> inputs) {
 nlohmann::json fit_tables(const Samples& samples, const std::string& source, MachineProfile& machine) {
   std::vector<CollectiveTable> tables;
   for (const auto& [key, times] : samples.collectives) {
-    const auto& [kind, transport, ranks, per_node, upcasts, bytes] = key;
+    const auto& [kind, transport, ranks, per_node, upcasts, dtype, bytes] = key;
     const bool same = !tables.empty() && tables.back().kind == kind && tables.back().transport == transport &&
                       tables.back().ranks == ranks && tables.back().ranks_per_node == per_node &&
-                      tables.back().upcasts == upcasts;
-    if (!same) tables.push_back({kind, transport, ranks, per_node, {}, source, upcasts, times.front().dtype});
+                      tables.back().of_dtypes(dtype, upcasts);
+    if (!same) tables.push_back({kind, transport, ranks, per_node, {}, source, upcasts, dtype});
     std::vector<double> us;
     for (const Samples::Time& time : times) us.push_back(time.us);
     tables.back().points.push_back({bytes, op_time(median(us) * 1e3)});
@@ -118,10 +119,11 @@ nlohmann::json fit_tables(const Samples& samples, const std::string& source, Mac
                     {"fitted_on", nlohmann::json::array({kOwnCalibration})},
                     {"bytes_us", points}});
     if (table.upcasts) json.back()["upcasts"] = true;
-    if (table.dtype != DType::float32) json.back()["dtype"] = name(table.dtype);
+    if (adds(table.kind)) json.back()["dtype"] = name(table.dtype);
     const auto old = std::find_if(machine.collectives.begin(), machine.collectives.end(), [&](const auto& other) {
-      return std::tie(other.kind, other.transport, other.ranks, other.ranks_per_node, other.upcasts) ==
-             std::tie(table.kind, table.transport, table.ranks, table.ranks_per_node, table.upcasts);
+      return std::tie(other.kind, other.transport, other.ranks, other.ranks_per_node) ==
+                 std::tie(table.kind, table.transport, table.ranks, table.ranks_per_node) &&
+             other.of_dtypes(table.dtype, table.upcasts);
     });
     if (old == machine.collectives.end())
       machine.collectives.push_back(table);

@@ -24,8 +24,8 @@ struct CollectiveSample {
   std::uint32_t ranks_per_node = 0;
   Bytes bytes = 0;  ///< whole buffer, nccl-tests' "size"
   double us = 0;
-  bool upcasts = false;          ///< as CollectiveRequest::upcasts
-  DType dtype = DType::float32;  ///< likewise; nccl-tests' own is float
+  bool upcasts = false;           ///< as CollectiveRequest::upcasts
+  DType dtype = DType::bfloat16;  ///< of what was sent, where ranks' values are added
   /// PyTorch called it, one call behind the other: small ones wait for its host (CollectivePrice::period). Else a
   /// program in C, as nccl-tests.
   bool by_pytorch = false;

@@ -81,6 +81,7 @@ Result<Measurements> read_nccl_tests_json(const Json& root, std::string_view whe
     InputObject reader(result, row.place);
     if (reader.error() != nullptr) return tl::unexpected(*reader.error());
     row.bytes = reader.size("size", 0);
+    if (reader.has("type")) row.type = reader.text("type");
     if (reader.has("redop")) row.operation = reader.text("redop");
     if (reader.error() != nullptr) return tl::unexpected(*reader.error());
     if (row.bytes == 0) {

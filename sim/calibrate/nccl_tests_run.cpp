@@ -52,6 +52,22 @@ std::optional<CollectiveKind> told_by_rows(const NcclTestsRun& run, std::uint32_
   return std::nullopt;
 }
 
+/// nccl-tests' words (common.cu, test_typenames); "float" is its default.
+struct Type {
+  std::string_view word;
+  DType dtype;
+};
+constexpr std::array kTypes{Type{"float", DType::float32}, Type{"bfloat16", DType::bfloat16},
+                            Type{"half", DType::float16},  Type{"double", DType::float64},
+                            Type{"int32", DType::int32},   Type{"int64", DType::int64},
+                            Type{"uint8", DType::uint8}};
+
+/// Float where it is one that is not known, as sums of one byte an element: what they cost was not measured.
+DType dtype_of(const std::string& type) {
+  const auto it = std::find_if(kTypes.begin(), kTypes.end(), [&](const Type& each) { return each.word == type; });
+  return it != kTypes.end() ? it->dtype : DType::float32;
+}
+
 Result<void> check(const NcclTestsRow& row, const NcclTestsTime& time, CollectiveKind kind, std::uint32_t ranks) {
   const double gb_per_s = static_cast<double>(row.bytes) / time.us / 1e3;
   if (!agrees(time.algorithm_gb_per_s, gb_per_s))
@@ -117,6 +133,7 @@ Result<void> add_run(const NcclTestsRun& run, std::string_view where, const Read
     }
     if (auto ok = check(row, *time, **kind, ranks->first); !ok) return ok;
     CollectiveSample sample{**kind, options.transport, ranks->first, ranks->second, row.bytes, time->us};
+    if (adds(**kind)) sample.dtype = dtype_of(row.type);
     sample.in_place = first ? in_place : !in_place;
     out.collectives.push_back(sample);
   }

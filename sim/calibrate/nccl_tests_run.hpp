@@ -23,6 +23,7 @@ struct NcclTestsRow {
   std::string place;  ///< "file line 12"
   Bytes bytes = 0;
   std::string operation;  ///< the redop column: "sum", "none"; empty in tables that lack it
+  std::string type;       ///< the type column: "float", "bfloat16", "half"; empty in tables that lack it
   std::optional<NcclTestsTime> out_of_place;
   std::optional<NcclTestsTime> in_place;
 };

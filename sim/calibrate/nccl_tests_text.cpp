@@ -42,6 +42,7 @@ std::string_view without_launcher(std::string_view line) {
 
 /// Where the columns are, by the heading "#  size  count  type  redop  root  time  algbw  busbw  #wrong  time  …".
 struct Columns {
+  std::size_t type = 0;            ///< 0: none
   std::size_t redop = 0;           ///< 0: none
   std::size_t halves[2] = {0, 0};  ///< of "time" in each half; algbw and busbw follow
   std::size_t wrong[2] = {0, 0};
@@ -56,6 +57,7 @@ std::optional<Columns> heading(std::string_view line) {
   Columns columns;
   std::size_t half = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "type") columns.type = i;
     if (words[i] == "redop") columns.redop = i;
     if ((words[i] == "time" || words[i] == "cputime") && half < 2) columns.halves[half++] = i;
     if (words[i] == "#wrong" && half > 0) columns.wrong[half - 1] = i;
@@ -160,6 +162,7 @@ class TextReader {
     if (!bytes || *bytes > (Bytes{1} << 50)) return fail(ErrorKind::input, "the size is no size", place_);
     row.bytes = *bytes;
     if (columns_->redop != 0 && columns_->redop < words.size()) row.operation = std::string(words[columns_->redop]);
+    if (columns_->type != 0 && columns_->type < words.size()) row.type = std::string(words[columns_->type]);
     auto first = half(words, 0);
     FORESHARD_TRY(first);
     auto second = half(words, 1);

@@ -89,6 +89,12 @@ class Row {
     if (upcasts && kind == CollectiveKind::all_gather) object_.fail("'upcasts' is said of an all-gather");
     return upcasts;
   }
+  /// Of a reduction: what is sent, where that is said.
+  DType dtype(CollectiveKind kind) {
+    if (!object_.has("dtype")) return DType::bfloat16;
+    if (!adds(kind)) object_.fail("'dtype' is said of a collective that adds nothing");
+    return static_cast<DType>(word("dtype", object_.text("dtype"), kAllDTypeNames));
+  }
   std::uint32_t whole(const char* key, std::uint32_t least) {
     return static_cast<std::uint32_t>(object_.whole(key, least, 1000000));
   }
@@ -99,8 +105,8 @@ class Row {
 };
 
 void read_collective(Row& row, std::size_t kind, Measurements& out) {
-  static constexpr std::array<std::string_view, 8> kKeys{"variant",     "world", "ranks_per_node", "op",
-                                                         "total_bytes", "us",    "busbw_GBps",     "upcasts"};
+  static constexpr std::array<std::string_view, 9> kKeys{
+      "variant", "world", "ranks_per_node", "op", "total_bytes", "us", "busbw_GBps", "upcasts", "dtype"};
   row.known_keys(kKeys);
   // foreshard's own, and NCCL with settings of the benchmark's: nothing that is priced by these names.
   if (row.of_benchmark() && (row.variant().starts_with("own") || row.variant().find(',') != std::string::npos))
@@ -115,7 +121,7 @@ void read_collective(Row& row, std::size_t kind, Measurements& out) {
   sample.bytes = row.object().size("total_bytes", 1);
   sample.us = row.object().positive("us");
   sample.upcasts = row.upcasts(sample.kind);
-  sample.dtype = DType::bfloat16;  // what every program that writes such files sends
+  sample.dtype = row.dtype(sample.kind);
   out.collectives.push_back(sample);
 }
 

@@ -25,7 +25,9 @@ struct CollectiveRequest {
   Reduction reduction = Reduction::sum;  ///< benchmarks add (nccl-tests' -o sum); FSDP2 says what it does
   /// A reduce-scatter whose result is of a wider dtype than what is sent (bfloat16 into float32).
   bool upcasts = false;
-  DType dtype = DType::float32;           ///< of what is sent
+  /// Of what is sent. Where ranks' values are added, without upcasts, sums are of it: float32 is added faster than two
+  /// bytes an element (Links::float32_sums).
+  DType dtype = DType::float32;
   Lowering lowering = Lowering::pytorch;  ///< whose program calls (TransportFacts)
   std::uint32_t node_stride = 1;          ///< as CommunicatorOptions, and …
   std::uint32_t all_nodes = 0;            ///< … the same

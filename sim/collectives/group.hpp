@@ -33,6 +33,7 @@ struct Group {
   double tensors = 1;             ///< CollectiveRequest::tensors, or the one buffer
   double element = 4;             ///< bytes of one that is sent
   bool exchanged = false;         ///< by foreshard's own collectives: is_exchanged()
+  DType dtype = DType::bfloat16;  ///< CollectiveRequest::dtype: of the sums, where it adds and does not upcast
 
   [[nodiscard]] bool one_node() const { return nodes <= 1; }
   [[nodiscard]] bool gathers() const { return kind == CollectiveKind::all_gather; }
@@ -61,7 +62,8 @@ struct Group {
           std::max(1.0, static_cast<double>(request.tensors)),
           static_cast<double>(itemsize(request.dtype)),
           (request.lowering == Lowering::foreshard || request.transport == Transport::pull_reduce) &&
-              is_exchanged(request.kind, request.bytes, request.tensors, request.captured)};
+              is_exchanged(request.kind, request.bytes, request.tensors, request.captured),
+          request.dtype};
 }
 
 struct Estimate {

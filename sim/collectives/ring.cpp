@@ -22,12 +22,16 @@ bool is_chain(CollectiveKind kind) {
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
 }
 
-/// A channel's last phase: it copies what came, or adds it, and its link is idle. Nothing of that in a chain.
+/// GB/s at which one channel does its last phase: it copies what came, or adds it. An all-reduce's copies.
+double last_phase_rate(const Links& links, const Group& group) {
+  if (group.kind != CollectiveKind::reduce_scatter) return links.gather_channel;
+  return links.reduce_channel * (group.dtype == DType::float32 ? links.float32_sums : 1);
+}
+
+/// A channel's last phase, while its link is idle. Nothing of that in a chain.
 double last_phase_us(const MachineProfile& machine, const Group& group, double channels) {
   if (is_chain(group.kind)) return 0;
-  const Links& links = machine.links;
-  const double rate = group.kind == CollectiveKind::reduce_scatter ? links.reduce_channel : links.gather_channel;
-  return transfer_us(group.shard(), channels * rate);
+  return transfer_us(group.shard(), channels * last_phase_rate(machine.links, group));
 }
 
 /// The share of it that other channels' transfers hide: channels begin in step and drift apart chunk by chunk.

@@ -24,7 +24,8 @@ double doublings(std::uint32_t a, std::uint32_t b) {
 TableCorrection::TableCorrection(const MachineProfile& machine, const Model& model)
     : rules_(machine.table_rules), issue_us_(machine.nccl.issue) {
   for (const CollectiveTable& table : machine.collectives) {
-    Curve curve{table.kind, table.transport, table.ranks, table.ranks_per_node, table.upcasts, {}, {}, 0};
+    Curve curve{table, {}, {}, 0};
+    curve.table.points.clear();
     double slowest = 0;
     for (const CollectiveTable::Point& point : table.points) {
       const double measured = point.time.us();
@@ -60,20 +61,22 @@ double TableCorrection::at(const std::vector<Point>& points, double bytes) {
 
 const TableCorrection::Curve* TableCorrection::nearest(const CollectiveRequest& request, Transport transport) const {
   const bool one_node = request.ranks <= request.ranks_per_node;
+  const auto distance = [&](const CollectiveTable& table) {
+    const int others = (table.dtype != request.dtype ? 1 : 0) + (table.upcasts != request.upcasts ? 1 : 0);
+    return doublings(table.ranks, request.ranks) + (adds(table.kind) ? others * rules_.other_dtypes : 0);
+  };
   const Curve* best = nullptr;
   for (const Curve& curve : curves_) {
-    if (curve.kind != request.kind || curve.transport != transport) continue;
+    const CollectiveTable& table = curve.table;
+    if (table.kind != request.kind || table.transport != transport) continue;
     // A table speaks for groups on one node, or for groups with as many ranks a node.
-    const bool curve_one_node = curve.ranks <= curve.ranks_per_node;
-    if (curve_one_node != one_node || (!one_node && curve.ranks_per_node != request.ranks_per_node)) continue;
+    const bool table_one_node = table.ranks <= table.ranks_per_node;
+    if (table_one_node != one_node || (!one_node && table.ranks_per_node != request.ranks_per_node)) continue;
     // One point's miss is not told apart from its noise: it holds for its own ranks.
-    if (curve.ranks != request.ranks && curve.factors.size() < 2) continue;
-    const auto distance = [&](const Curve& other) {
-      return doublings(other.ranks, request.ranks) + (other.upcasts == request.upcasts ? 0 : rules_.other_dtypes);
-    };
+    if (table.ranks != request.ranks && curve.factors.size() < 2) continue;
     // Of two equally near the larger, whose latencies are closer to those of many ranks.
-    if (best == nullptr || distance(curve) < distance(*best) ||
-        (distance(curve) == distance(*best) && curve.ranks > best->ranks))
+    if (best == nullptr || distance(table) < distance(best->table) ||
+        (distance(table) == distance(best->table) && table.ranks > best->table.ranks))
       best = &curve;
   }
   return best;
@@ -91,9 +94,9 @@ TableCorrection::Correction TableCorrection::correction(const CollectiveRequest&
   const Curve* curve = nearest(asked, asked.transport);
   if (curve == nullptr) curve = nearest(asked, ran);
   if (curve == nullptr) return {1, issue_us_, 0};
-  const double weight = std::pow(0.5, doublings(curve->ranks, asked.ranks));
+  const double weight = std::pow(0.5, doublings(curve->table.ranks, asked.ranks));
   const auto bytes = static_cast<double>(asked.bytes);
-  return {std::exp(weight * at(curve->factors, bytes)), pace(*curve, bytes), curve->ranks};
+  return {std::exp(weight * at(curve->factors, bytes)), pace(*curve, bytes), curve->table.ranks};
 }
 
 }  // namespace foreshard::sim

@@ -3,9 +3,10 @@
 // At a measured size the correction is measured / modelled; between two sizes its logarithm is interpolated over the
 // logarithm of the size; beyond the ends the end's stays. So measured points come out exactly and everything between
 // and beyond follows the mechanism. Other rank counts of a table's shape borrow its correction, by half as much for
-// each doubling between them, where it has two points at least. A reduction into a wider dtype takes the table of such
-// ones where there is one. Small collectives issued back to back wait for the host: such points say how fast the host
-// issues and nothing about the collective. Immutable after construction.
+// each doubling between them, where it has two points at least. A reduction takes the table of its own dtypes where
+// there is one, and else what another's misses of that one's own mechanism. Small collectives issued back to back wait
+// for the host: such points say how fast the host issues and nothing about the collective. Immutable after
+// construction.
 #pragma once
 
 #include <functional>
@@ -39,11 +40,7 @@ class TableCorrection {
     double log_value = 0;
   };
   struct Curve {
-    CollectiveKind kind;
-    Transport transport;
-    std::uint32_t ranks;
-    std::uint32_t ranks_per_node;
-    bool upcasts;
+    CollectiveTable table;       ///< without its points
     std::vector<Point> factors;  ///< measured over modelled where the device was the limit
     std::vector<Point> paces;    ///< microseconds where the host was
     double least_us = 0;         ///< the shortest measured time

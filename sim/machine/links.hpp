@@ -46,7 +46,8 @@ struct Links {
   std::uint32_t gpus = 0;        ///< of a node
   double ring = 0;               ///< GB/s: the most a ring moves through one GPU's links
   double gather_channel = 0;     ///< GB/s that one NCCL channel (one SM) copies while it sends nothing
-  double reduce_channel = 0;     ///< GB/s that one channel adds while it sends nothing
+  double reduce_channel = 0;     ///< GB/s that one channel adds, of two bytes an element, while it sends nothing
+  double float32_sums = 1;       ///< what a channel adds of float32 over that; a profile without it: as much
   double p2p_channel = 0;        ///< GB/s of a channel of sends and receives; a profile without it: gather_channel
   double ring_sharpness = 0;     ///< exponent that joins the ring's and the channels' limits: close to the smaller one
   double ring_drift = 0;         ///< MiB of a part in a channel from which half of that is hidden; 0: none ever is

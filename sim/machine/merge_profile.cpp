@@ -11,8 +11,12 @@ using Json = nlohmann::json;
 Json table_key(const Json& table) {
   if (!table.is_object()) return {};
   const Json ranks = table.value("ranks", Json());
-  return {table.value("kind", Json()), table.value("transport", Json()), ranks, table.value("ranks_per_node", ranks),
-          table.value("upcasts", Json(false))};
+  return {table.value("kind", Json()),
+          table.value("transport", Json()),
+          ranks,
+          table.value("ranks_per_node", ranks),
+          table.value("upcasts", Json(false)),
+          table.value("dtype", Json("bfloat16"))};
 }
 
 /// Only the base's tables are replaced, each once: two equal ones in the changes stay two, and are refused later.

@@ -3,8 +3,8 @@
 // Used by profile.cpp for "extends" and by sim/calibrate, which writes profiles. Pure.
 //   * An object is laid over an object key by key; a constant ({"value", "unit", "source"}) and a cell with a source
 //     replace the whole constant, so that no number keeps the source of another.
-//   * A table of /collectives replaces that of the same kind, transport, ranks, ranks_per_node and upcasts, or is
-//     added.
+//   * A table of /collectives replaces that of the same kind, transport, ranks, ranks_per_node, dtype and upcasts,
+//     or is added.
 //   * null takes a key away (a contention cell, /collectives).
 #pragma once
 

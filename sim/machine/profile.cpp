@@ -128,7 +128,7 @@ void name_pull_reduce(MachineProfile& out) {
   const auto has = [&](const CollectiveTable& like) {
     return std::any_of(out.collectives.begin(), out.collectives.end(), [&](const CollectiveTable& table) {
       return table.transport == Transport::pull_reduce && table.ranks == like.ranks &&
-             table.ranks_per_node == like.ranks_per_node && table.upcasts == like.upcasts;
+             table.ranks_per_node == like.ranks_per_node && table.of_dtypes(like.dtype, like.upcasts);
     });
   };
   for (CollectiveTable& table : out.collectives)

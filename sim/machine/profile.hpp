@@ -48,8 +48,14 @@ struct CollectiveTable {
   std::uint32_t ranks_per_node = 0;  ///< as many as `ranks` on one node
   std::vector<Point> points;
   std::string source;
-  bool upcasts = false;          ///< of reductions into a wider dtype than what is sent
-  DType dtype = DType::float32;  ///< of what is sent; nccl-tests' own is float
+  bool upcasts = false;  ///< of reductions into a wider dtype than what is sent
+  /// Of what was sent, where ranks' values are added; a table that does not say: bfloat16, as `probe` had measured.
+  DType dtype = DType::bfloat16;
+
+  /// Whether it tells as much of a collective whose sums are of `other` dtype.
+  [[nodiscard]] bool of_dtypes(DType other, bool other_upcasts) const {
+    return !adds(kind) || (dtype == other && upcasts == other_upcasts);
+  }
 };
 
 struct Latencies {

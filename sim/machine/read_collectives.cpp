@@ -34,16 +34,9 @@ std::vector<CollectiveTable::Point> read_points(ProfileReader& reader, const Jso
   return points;
 }
 
-DType read_dtype(ProfileReader& reader, const Json& entry, const std::string& path) {
-  if (reader.member(entry, path, "dtype", false) == nullptr) return DType::float32;
-  std::array<std::string_view, kDTypes.size()> names;
-  std::transform(kDTypes.begin(), kDTypes.end(), names.begin(), [](const DTypeInfo& of) { return of.name; });
-  return kDTypes[reader.word(entry, path, "dtype", names)].dtype;
-}
-
 CollectiveTable read_table(ProfileReader& reader, const Json& entry, const std::string& path) {
-  static constexpr std::array<std::string_view, 8> kKeys{"kind",    "transport", "ranks",  "ranks_per_node",
-                                                         "upcasts", "dtype",     "source", "bytes_us"};
+  static constexpr std::array<std::string_view, 8> kKeys{"kind",  "transport", "ranks",  "ranks_per_node",
+                                                         "dtype", "upcasts",   "source", "bytes_us"};
   reader.known_keys(entry, path, kKeys);
   CollectiveTable table;
   table.kind = static_cast<CollectiveKind>(reader.word(entry, path, "kind", kDashedNames<CollectiveKind>));
@@ -55,7 +48,8 @@ CollectiveTable read_table(ProfileReader& reader, const Json& entry, const std::
   const Json* upcasts = reader.member(entry, path, "upcasts", false);
   if (upcasts != nullptr && !upcasts->is_boolean()) reader.fail(path + "/upcasts", "true or false is expected here");
   table.upcasts = upcasts != nullptr && upcasts->is_boolean() && upcasts->get<bool>();
-  table.dtype = read_dtype(reader, entry, path);
+  if (reader.member(entry, path, "dtype", false) != nullptr)
+    table.dtype = static_cast<DType>(reader.word(entry, path, "dtype", kAllDTypeNames));
   if (table.ranks_per_node > table.ranks) reader.fail(path + "/ranks_per_node", "is at most ranks");
   reader.source(entry, path);
   if (!reader.error()) table.source = entry["source"].get<std::string>();
@@ -73,7 +67,7 @@ void read_collectives(ProfileReader& reader, const Json& list, MachineProfile& o
     CollectiveTable table = read_table(reader, list[i], path);
     for (const CollectiveTable& other : out.collectives)
       if (other.kind == table.kind && other.transport == table.transport && other.ranks == table.ranks &&
-          other.ranks_per_node == table.ranks_per_node && other.upcasts == table.upcasts)
+          other.ranks_per_node == table.ranks_per_node && other.of_dtypes(table.dtype, table.upcasts))
         reader.fail(path, "a second table for the same kind, transport, ranks, ranks a node and dtypes");
     out.collectives.push_back(std::move(table));
   }

@@ -42,6 +42,7 @@ void read_links(ProfileReader& reader, const nlohmann::json& section, MachinePro
       Constant{"ring", "GB/s", &out.ring},
       Constant{"gather_channel", "GB/s", &out.gather_channel},
       Constant{"reduce_channel", "GB/s", &out.reduce_channel},
+      Constant{"float32_sums", "ratio", &out.float32_sums, nullptr, false, true},
       Constant{"p2p_channel", "GB/s", &out.p2p_channel, nullptr, false, true},
       Constant{"ring_sharpness", "ratio", &out.ring_sharpness},
       Constant{"ring_drift", "MiB", &out.ring_drift, nullptr, true, true},

@@ -17,12 +17,6 @@ constexpr double kMaxTime = 1e9;
 constexpr double kMaxExtent = 1e12;
 constexpr double kMaxFactor = 100;
 
-constexpr auto kDTypeNames = [] {
-  std::array<std::string_view, kDTypes.size()> words{};
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = kDTypes[i].name;
-  return words;
-}();
-
 constexpr std::size_t kFactors = 2;
 
 /// One row of numbers above 0, each at most as `most` says; empty after an error. Up to two more may follow them,
@@ -57,7 +51,7 @@ const Json* points_of(ProfileReader& reader, const Json& entry, const std::strin
 }
 
 DType dtype_of(ProfileReader& reader, const Json& entry, const std::string& place) {
-  return static_cast<DType>(reader.word(entry, place, "dtype", kDTypeNames));
+  return static_cast<DType>(reader.word(entry, place, "dtype", kAllDTypeNames));
 }
 
 KernelFamily read_family(ProfileReader& reader, const Json& entry, const std::string& place) {

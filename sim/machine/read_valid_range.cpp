@@ -50,12 +50,10 @@ void read_valid_range(ProfileReader& reader, const Json& valid_range, MachinePro
   static constexpr std::array<std::string_view, 7> kKeys{"bytes",      "ranks",   "nodes", "dtypes",
                                                          "transports", "kernels", "source"};
   reader.known_keys(valid_range, "/valid_range", kKeys);
-  std::array<std::string_view, kDTypes.size()> dtypes;
-  for (std::size_t i = 0; i < dtypes.size(); ++i) dtypes[i] = kDTypes[i].name;
   out.valid_range.bytes = read_range<Bytes>(reader, valid_range, "bytes");
   out.valid_range.ranks = read_range<std::uint32_t>(reader, valid_range, "ranks");
   out.valid_range.nodes = read_range<std::uint32_t>(reader, valid_range, "nodes");
-  out.valid_range.dtypes = read_words<DType>(reader, valid_range, "dtypes", dtypes);
+  out.valid_range.dtypes = read_words<DType>(reader, valid_range, "dtypes", kAllDTypeNames);
   out.valid_range.transports = read_words<Transport>(reader, valid_range, "transports", EnumNames<Transport>::kNames);
   out.valid_range.kernels = read_words<KernelClass>(reader, valid_range, "kernels", kDashedNames<KernelClass>);
   reader.source_only(valid_range, "/valid_range");

@@ -89,6 +89,8 @@ TEST_CASE("every measured kernel stands in probe's JSON") {
   CHECK(json["kernels"][0]["streamed_us"] == 95);
   CHECK(json["kernels"][1]["kind"] == "gemm");
   CHECK(json["kernels"][1]["shape"] == Json({512, 512, 512, 1}));
+  REQUIRE(json["collectives"].size() == 1);
+  CHECK(json["collectives"][0]["dtype"] == "bfloat16");
   REQUIRE(json["contention"].size() == 2);
   for (std::size_t i = 0; i < 2; ++i) CHECK(json["contention"][i]["upcasts"] == (i == 1));
 }

@@ -153,6 +153,30 @@ TEST_CASE("reductions into a wider dtype have a table of their own") {
   CHECK(prices.price(ring).time.us() == usual);
 }
 
+TEST_CASE("sums of float32 have a table of their own, and a profile keeps what their channels add") {
+  MachineProfile truth = *builtin_profile("h200");
+  truth.collectives.clear();
+  truth.links.float32_sums = 1.4;
+  Measurements measured = of({});
+  const auto request = [](DType dtype, std::uint32_t ranks, Bytes bytes) {
+    CollectiveRequest out{CollectiveKind::reduce_scatter, Transport::nccl, bytes, ranks, ranks};
+    out.dtype = dtype;
+    return out;
+  };
+  for (const DType dtype : {DType::bfloat16, DType::float32})
+    for (const Bytes bytes : {16 * kMiB, 64 * kMiB, 256 * kMiB, 1024 * kMiB})
+      measured.collectives.push_back({CollectiveKind::reduce_scatter, Transport::nccl, 2, 2, bytes,
+                                      ModelledCollectives(truth).price(request(dtype, 2, bytes)).time.us(), false,
+                                      dtype});
+  const auto fit = fit_machine(std::span(&measured, 1), {"mine", "h200", {}});
+  REQUIRE(fit);
+  const MachineProfile machine = read(*fit);
+  CHECK(machine.links.float32_sums == Approx(1.4).epsilon(0.01));
+  for (const DType dtype : {DType::bfloat16, DType::float32})
+    CHECK(ModelledCollectives(machine).price(request(dtype, 2, 64 * kMiB)).time ==
+          ModelledCollectives(truth).price(request(dtype, 2, 64 * kMiB)).time);
+}
+
 TEST_CASE("residuals of tables are those of the tables that were measured") {
   Measurements measured = of({});
   for (const Bytes bytes : {kMiB, 16 * kMiB, 256 * kMiB})

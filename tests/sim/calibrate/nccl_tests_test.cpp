@@ -31,6 +31,17 @@ TEST_CASE("a table of nccl-tests gives the in-place times of an all-gather") {
   CHECK(read->notes.empty());
 }
 
+TEST_CASE("the type column is the dtype of sums, and none of what only moves") {
+  CHECK(read_measurements(kAllGatherText, "log.txt")->collectives[0].dtype == DType::bfloat16);
+  const auto floats = read_measurements(kReduceScatterJson, "a.json");
+  if (!floats) FAIL(floats.error().text());
+  CHECK(floats->collectives[0].dtype == DType::float32);
+  const auto narrow =
+      read_measurements(replaced(kReduceScatterJson, R"("type":"float")", R"("type":"bfloat16")"), "a.json");
+  if (!narrow) FAIL(narrow.error().text());
+  CHECK(narrow->collectives[0].dtype == DType::bfloat16);
+}
+
 TEST_CASE("sizes with a letter are nccl-tests' powers of 1024") {
   const auto text = read_measurements(replaced(kAllGatherText, "    16777216  ", "         16M  "), "log.txt");
   if (!text) FAIL(text.error().text());

@@ -88,6 +88,18 @@ TEST_CASE("a reduction's row says whether its results are wider") {
   CHECK(probe_error(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"upcasts\": 1")).where == "probe.json row 1");
 }
 
+TEST_CASE("a reduction's row says of what dtype its sums are; one that does not has bfloat16's") {
+  const auto read =
+      read_measurements(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"dtype\": \"float32\""), "probe.json");
+  REQUIRE(read);
+  CHECK(read->collectives[1].dtype == DType::float32);
+  CHECK(read_measurements(kProbe, "probe.json")->collectives[1].dtype == DType::bfloat16);
+  CHECK(probe_error(replaced(kProbe, "\"us\": 22.8", "\"us\": 22.8, \"dtype\": \"float32\"")).what ==
+        "'dtype' is said of a collective that adds nothing");
+  CHECK(probe_error(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"dtype\": \"float33\"")).where ==
+        "probe.json row 1");
+}
+
 TEST_CASE("files of older probes are read: isolated times were 'alone', upcasts was 'widens'") {
   const std::string scatter =
       replaced(kProbe, "\"comm\": \"all_gather\"", "\"comm\": \"reduce_scatter\", \"upcasts\": true");

@@ -41,6 +41,29 @@ TEST_CASE("sizes between and beyond the measured ones follow the mechanism") {
   CHECK(time(2 * kGiB) == Approx(2 * time(kGiB)).epsilon(0.03));
 }
 
+/// Of a reduce-scatter of 4 ranks.
+double sums_us(const MachineProfile& machine, DType dtype, Bytes bytes) {
+  CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::nccl, bytes, 4, 4};
+  request.dtype = dtype;
+  return ModelledCollectives(machine).price(request).time.us();
+}
+
+TEST_CASE("a table of other sums says what its own mechanism misses, one of these sums what they take") {
+  MachineProfile machine = bare_h200();
+  const double narrow = sums_us(machine, DType::bfloat16, kGiB);
+  const double wide = sums_us(machine, DType::float32, kGiB);
+  CollectiveTable table{CollectiveKind::reduce_scatter, Transport::nccl, 4, 4, {}, "test"};
+  table.points = {{kGiB, Nanoseconds::from_double(1.1e3 * narrow)}};
+  machine.collectives = {table};
+  CHECK(sums_us(machine, DType::bfloat16, kGiB) == Approx(1.1 * narrow));
+  CHECK(sums_us(machine, DType::float32, kGiB) == Approx(1.1 * wide));
+  table.dtype = DType::float32;
+  table.points = {{kGiB, Nanoseconds::from_double(1.3e3 * wide)}};
+  machine.collectives.push_back(table);
+  CHECK(sums_us(machine, DType::bfloat16, kGiB) == Approx(1.1 * narrow));
+  CHECK(sums_us(machine, DType::float32, kGiB) == Approx(1.3 * wide));
+}
+
 TEST_CASE("other ranks borrow a table's correction, weaker with distance") {
   const auto ratio = [](std::uint32_t ranks) {
     const Bytes bytes = 64 * kMiB;
