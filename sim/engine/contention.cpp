@@ -169,7 +169,8 @@ std::int64_t time_left(std::int64_t remaining, std::int64_t rate) {
 }
 
 struct Kernels {
-  double pressure = 0;
+  double pressure = 0;             // of those that are not persistent
+  double persistent_pressure = 0;  // of persistent ones
   bool main = false;
   bool side = false;
   bool first = false;  // side kernels of high priority: their blocks go before all others'
@@ -182,10 +183,11 @@ Kernels kernels_of(const MachineProfile& machine, std::span<const RunningOp* con
   for (const RunningOp* each : running) {
     const RunningOp& running_op = *each;
     if (running_op.role != Role::main_kernel && running_op.role != Role::side_kernel) continue;
-    out.pressure = std::min(1.0, out.pressure + running_op.kernel.pressure);
+    const bool resident = running_op.role == Role::main_kernel && running_op.kernel.persistent;
+    (resident ? out.persistent_pressure : out.pressure) += running_op.kernel.pressure;
     (running_op.role == Role::main_kernel ? out.main : out.side) = true;
     out.first |= running_op.role == Role::side_kernel && !running_op.in_turn;
-    out.persistent |= running_op.role == Role::main_kernel && running_op.kernel.persistent;
+    out.persistent |= resident;
     out.shaped |= running_op.kernel.shaped || one_wave(machine, running_op.kernel);
   }
   return out;
@@ -212,9 +214,8 @@ std::vector<double> network_slowdowns(std::span<const RunningOp* const> running,
 Taken run_collectives(std::span<const RunningOp* const> running, std::span<const Share> shares, const Kernels& kernels,
                       std::span<std::int64_t> rates) {
   const auto delay_of = [&](const CollectiveDemand& demand) {
-    const double pressure =
-        kernels.persistent ? std::max(kernels.pressure, demand.persistent_pressure) : kernels.pressure;
-    return 1 + demand.latency * pressure;
+    const double pressure = std::min(1.0, kernels.pressure + demand.persistent_share * kernels.persistent_pressure);
+    return 1 + demand.latency * (kernels.persistent ? std::max(pressure, demand.persistent_pressure) : pressure);
   };
   double link = 0, adapters = 0, busiest = 0;
   int on_adapters = 0;

@@ -44,6 +44,13 @@ struct RunningOp {
   return out;
 }
 
+/// A collective that had its SMs before a persistent kernel ran.
+[[nodiscard]] inline RunningOp early(const RunningOp& running_op) {
+  RunningOp out = running_op;
+  out.collective.persistent_share = out.collective.early_share;
+  return out;
+}
+
 /// A collective that others on the fabric let run at `pace` (kFullRate: as it was priced): it takes as much of the GPU.
 /// What it takes of the network is in the pace.
 [[nodiscard]] inline RunningOp paced(const RunningOp& running_op, std::int64_t pace) {

@@ -232,6 +232,7 @@ bool Engine::start_ready(std::int64_t at) {
   const OpTable::Op& op = table_.ops().data()[id];
   if (options_.keep_timings) timings_[id].start = {at};
   stream.start = at;
+  lane.early = op.communicator.valid() && !lane.waits_for_sms;
   lane.waits_for_sms = false;
   lane.ready_at = kNever.count;
   lane.running = true;
@@ -386,7 +387,9 @@ bool Engine::report_done(std::int64_t at) {
   Lane& beside = lanes_[index];
   const bool waiting = waits(beside);
   if (has_pace(index) && !waiting && streams_[index].pace != kFullRate) return false;
-  const PairRates* pair = options_.rates->of(op.running_op, other.running_op, waiting);
+  using As = RateTable::As;
+  const As as = waiting ? As::waiting : beside.early ? As::early : As::put;
+  const PairRates* pair = options_.rates->of(op.running_op, other.running_op, as);
   if (pair == nullptr) return false;
   Lane& lane = lanes_[kCompute];
   const std::int64_t left = waiting ? std::numeric_limits<std::int64_t>::max() : beside.remaining;
@@ -405,7 +408,7 @@ void Engine::run_all(std::int64_t at) {
   if (options_.paced) paced_ops_.resize(streams_.size());
   const auto add = [&](std::uint32_t s) {
     const Stream& stream = streams_[s];
-    const RunningOp* op = &table_.running_op(first(s));
+    const RunningOp* op = lanes_[s].early ? &table_.early_op(first(s)) : &table_.running_op(first(s));
     Share share{stream.work, lanes_[s].remaining, at - stream.start};
     if (has_stopped(s)) {
       op = &table_.waiting_op(first(s));
@@ -603,7 +606,8 @@ std::optional<Engine::State> Engine::state(OpId op, OpId first) const {
       add(end - place);
       add_time(passed);
     }
-    add(lane.queued + 2 * lane.running + 4 * lane.waits_for_sms + 8 * static_cast<int>(lane.gate));
+    add(lane.queued + 2 * lane.running + 4 * lane.waits_for_sms + 8 * static_cast<int>(lane.gate) +
+        32 * (lane.running && lane.early));
     add_time(lane.ready_at);
     if (lane.waits_for_sms) add_time(stream.waits_since);
     const bool begun = lane.gate != Gate::open;

@@ -9,11 +9,12 @@
 // waits for has ended, and each of these has passed:
 //   issue + launch · end of its stream's previous op + gap · end of an awaited op + event_wait
 //   · end of its communicator's previous collective + communicator_gap          (docs/model.md, "Streams")
-// Behind a node of a CUDA graph the gap is graph_gap.
+// Behind a kernel node of a CUDA graph the gap is graph_gap, around its memsets and copies copy_gap.
 // A collective that needs SMs and a kernel of another stream wait, beyond that, while a persistent kernel runs, and a
 // persistent kernel while a kernel of another stream does, and until what waits for that has started. Kernels of the
 // compute stream and of others of its priority take turns (docs/contention.md, "Arrival" and "Kernels of other
-// streams"). While several run, each progresses at the rate of contention.hpp; work is conserved.
+// streams"). A collective that did not wait so is early() (contention.hpp). While several run, each progresses at the
+// rate of contention.hpp; work is conserved.
 //
 // Joint collectives (EngineOptions::joint) have other ranks' engines beside them: one that has started holds its SMs
 // and moves nothing until release(), and one that has done its work keeps them until finish(). Each of the two is
@@ -201,6 +202,7 @@ class Engine {
     bool queued = false;                   // its first unfinished op is issued
     bool running = false;
     bool waits_for_sms = false;  // its first op could run but for persistent kernels
+    bool early = false;          // the running op did not wait for them: early()
     Gate gate = Gate::open;
   };
   struct Communicator {

@@ -40,6 +40,7 @@ std::uint32_t OpTable::index_of(const RunningOp& running_op) {
   const auto index = static_cast<std::uint32_t>(running_ops_.size());
   running_ops_.push_back(running_op);
   waiting_ops_.push_back(waiting(running_op));
+  early_ops_.push_back(early(running_op));
   index_of_running_op_.emplace(hash, index);
   return index;
 }

@@ -20,7 +20,7 @@ struct EngineOp {
   CommunicatorId communicator;  ///< invalid: none
   RunningOp running_op;
   Nanoseconds work;             ///< alone; at most kLongestOp
-  bool is_copy = false;         ///< a memory copy: copy_gap before and after it
+  bool is_copy = false;         ///< a memory copy, or a CUDA graph's memset: copy_gap before and after it
   bool lengthens_gaps = false;  ///< an all-gather ring kernel: kernel_gap_all_gather while issued and unfinished
   bool endless = false;         ///< starts, and never ends: its peers do not come
   bool nothing = false;         ///< no kernel at all: it only has a place in the order, and no gap follows it
@@ -71,6 +71,8 @@ class OpTable {
   [[nodiscard]] const RunningOp& running_op(const Op& op) const { return running_ops_[op.running_op]; }
   /// waiting() of it.
   [[nodiscard]] const RunningOp& waiting_op(const Op& op) const { return waiting_ops_[op.running_op]; }
+  /// early() of it.
+  [[nodiscard]] const RunningOp& early_op(const Op& op) const { return early_ops_[op.running_op]; }
   /// By Op::running_op; each once.
   [[nodiscard]] const std::vector<RunningOp>& running_ops() const { return running_ops_; }
   [[nodiscard]] std::size_t streams() const { return streams_.size(); }
@@ -100,6 +102,7 @@ class OpTable {
   std::vector<Op> ops_;
   std::vector<RunningOp> running_ops_;  // distinct ones
   std::vector<RunningOp> waiting_ops_;
+  std::vector<RunningOp> early_ops_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> index_of_running_op_;  // by hash
   std::vector<Stream> streams_;
   std::vector<std::vector<std::uint32_t>> communicators_;

@@ -14,20 +14,24 @@ RateTable::RateTable(const MachineProfile& machine, const OpTable& table)
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const RunningOp::Role role = table.running_ops()[i].role;
     if (role == RunningOp::Role::main_kernel || role == RunningOp::Role::apart) places_[i].row = rows++;
-    if (role != RunningOp::Role::main_kernel) places_[i].column = 2 * columns_++;
+    if (role != RunningOp::Role::main_kernel) places_[i].column = kWays * columns_++;
   }
-  columns_ *= 2;
+  columns_ *= kWays;
   if (std::size_t{rows} * columns_ > kMaxEntries)
     places_.assign(places_.size(), {});
   else
     entries_ = std::make_unique<Entry[]>(std::size_t{rows} * columns_);
 }
 
-void RateTable::find(Entry& entry, std::uint32_t kernel, std::uint32_t other, bool waits) {
+void RateTable::find(Entry& entry, std::uint32_t kernel, std::uint32_t other, As as) {
   const std::lock_guard lock(finding_);
   if (entry.known.load(std::memory_order_relaxed)) return;
   const RunningOp& beside = table_.running_ops()[other];
-  entry.rates = pair_rates(machine_, table_.running_ops()[kernel], waits ? waiting(beside) : beside);
+  const RunningOp& main = table_.running_ops()[kernel];
+  entry.rates = pair_rates(machine_, main,
+                           as == As::waiting ? waiting(beside)
+                           : as == As::early ? early(beside)
+                                             : beside);
   entry.known.store(true, std::memory_order_release);
 }
 

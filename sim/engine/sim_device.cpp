@@ -95,6 +95,7 @@ std::uint32_t& SimDevice::running_op_of(std::uint32_t price, StreamId stream) {
 
 OpId SimDevice::launch_cost(StreamId stream, const KernelWork& work) {
   EngineOp op{.stream = stream, .communicator = {}, .running_op = {}, .work = {}};
+  op.is_copy = in_graph_ && work.kernel_class == KernelClass::memset;
   if (needs_price(work)) {
     const KernelPrices::Priced& price = prices_.of(work);
     op.work = price.time;

@@ -221,7 +221,7 @@ TEST_CASE("a ring's channels add float32 faster than two bytes an element, and c
   CHECK(ratio(CollectiveKind::reduce_scatter, 8) > ratio(CollectiveKind::reduce_scatter, 4));
   CHECK(ratio(CollectiveKind::reduce_scatter, 8) < 1);
   // Reduce-scatters of float32 in recorded steps, without a kernel beside them, shortest: two ranks of
-  // tp2_l3b, 4 of freeze8_l1b (nothing was fitted to these). Of two bytes an element they would be 4.3 and 1.8 % more.
+  // tp2_l3b, 4 of freeze8_l1b (nothing was fitted to these). Of two bytes an element they would be 4.3 and 2.0 % more.
   CHECK(sums_us(CollectiveKind::reduce_scatter, DType::float32, 201'351'168, 2) == Approx(429.1).epsilon(0.02));
   CHECK(sums_us(CollectiveKind::reduce_scatter, DType::float32, 243'286'016, 4) == Approx(602.7).epsilon(0.02));
 }

@@ -74,6 +74,22 @@ TEST_CASE("nodes of a graph follow one another closely, whatever is queued, and 
   CHECK(bench.start(c) == bench.end(b) + 500);
 }
 
+TEST_CASE("a memset of a graph stands apart from kernels as a copy does, an eager one follows as they do") {
+  const auto gaps = [](bool in_graph) {
+    Bench bench;
+    if (in_graph) bench.device.begin_graph_launch();
+    const OpId a = bench.gemm(10'000);
+    const OpId set =
+        bench.device.launch(kComputeStream, {.kernel_class = KernelClass::memset, .work = {1'000}, .label = {}});
+    const OpId b = bench.gemm(10'000);
+    if (in_graph) bench.device.end_graph_launch();
+    bench.device.synchronize();
+    return std::pair{bench.start(set) - bench.end(a), bench.start(b) - bench.end(set)};
+  };
+  CHECK(gaps(true) == std::pair<std::int64_t, std::int64_t>{5000, 5000});
+  CHECK(gaps(false) == std::pair<std::int64_t, std::int64_t>{1000, 1000});
+}
+
 TEST_CASE("nodes of a graph find no launch queue full") {
   SimOptions options;
   options.launch_queue = 2;
