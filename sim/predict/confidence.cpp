@@ -146,8 +146,8 @@ std::string clause(std::string_view sentence) {
 /// Gradient clipping's norm and a logged loss are all-reduced too: prices of so little say nothing of the step.
 bool is_negligible(const DerivedPrices& derived, const Simulation& simulation) {
   constexpr double kOfAllSteps = 0.002;  // five times as long, and a step is 1 % longer
-  const double all = simulation.step_end.empty() ? 0 : simulation.step_end.back().ms();
-  return derived.alone.ms() < kOfAllSteps * all;
+  if (simulation.deadlock || simulation.step_end.empty()) return false;
+  return derived.alone.ms() < kOfAllSteps * simulation.step_end.back().ms();
 }
 
 }  // namespace
