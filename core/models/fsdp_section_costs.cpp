@@ -144,7 +144,9 @@ SectionCost Writer::optimizer() {
         casts.push_back(group.kept_input > 0 ? std::optional(p.compute) : std::nullopt);
   std::size_t parameters = 0;
   std::uint64_t on_cpu = 0;
-  for (const ParameterId id : workload_.parameters_order) {
+  const std::vector<std::uint32_t> param_groups = param_group_by_place(workload_);
+  for (std::size_t place = 0; place < param_groups.size(); ++place) {
+    const ParameterId id = workload_.parameters_order[place];
     const Parameter& p = *by_id[id.value];
     if (!p.requires_grad) continue;
     const std::uint64_t numel = local_shard_numel(p, shard_dimension(settings_));
@@ -153,7 +155,7 @@ SectionCost Writer::optimizer() {
     if (settings_.offload)
       on_cpu += numel;
     else
-      shards.push_back({numel, p.dtype, casts[id.value]});
+      shards.push_back({numel, p.dtype, casts[id.value], param_groups[place]});
   }
   for (const OptimizerGroup& group : optimizer_groups(settings_.optimizer, shards))
     for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, group.numels, group.cast.has_value()))

@@ -1,6 +1,7 @@
 #include "core/optimizer/optimizer_passes.hpp"
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -96,10 +97,11 @@ const std::vector<OptimizerPass>& passes_of(Optimizer optimizer) {
 
 std::vector<OptimizerGroup> optimizer_groups(Optimizer optimizer, std::span<const OptimizerShard> shards) {
   std::vector<OptimizerGroup> out;
-  std::map<std::pair<DType, std::optional<DType>>, std::size_t> group_of;
+  std::map<std::tuple<std::uint32_t, DType, std::optional<DType>>, std::size_t> group_of;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     if (shards[i].numel == 0) continue;
-    const auto [at, fresh] = group_of.try_emplace(std::pair{shards[i].dtype, shards[i].cast}, out.size());
+    const std::tuple key{shards[i].param_group, shards[i].dtype, shards[i].cast};
+    const auto [at, fresh] = group_of.try_emplace(key, out.size());
     if (fresh || optimizer == Optimizer::adam_single) {
       at->second = out.size();
       out.push_back({shards[i].dtype, shards[i].cast, {}, {}});

@@ -60,6 +60,7 @@ struct OptimizerShard {
   std::uint64_t numel = 0;
   DType dtype = DType::float32;
   std::optional<DType> cast = std::nullopt;  ///< the dtype that the optimizer writes it in too
+  std::uint32_t param_group = 0;             ///< which of Optimizer.param_groups it is in
 };
 
 /// Parameters that one list of launches works on. `places`: theirs among the shards.
@@ -70,8 +71,9 @@ struct OptimizerGroup {
   std::vector<std::uint64_t> numels;
 };
 
-/// By dtype (Optimizer._group_tensors_by_device_and_dtype), and by that of the casts; adam_single takes parameters as
-/// they come, each by itself. Empty shards are left out. `shards` in model.parameters() order.
+/// By param_group, in each by dtype (Optimizer._group_tensors_by_device_and_dtype), and by that of the casts;
+/// adam_single takes parameters as they come, each by itself. Empty shards are left out. `shards` in the order of
+/// param_groups and of each one's params.
 [[nodiscard]] std::vector<OptimizerGroup> optimizer_groups(Optimizer optimizer, std::span<const OptimizerShard> shards);
 
 /// Launches of the step of parameters of one dtype, in the order of their issue. `numels`: of this rank's shards.

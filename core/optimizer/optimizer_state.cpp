@@ -1,5 +1,7 @@
 #include "core/optimizer/optimizer_state.hpp"
 
+#include <algorithm>
+
 namespace foreshard {
 namespace {
 
@@ -35,16 +37,28 @@ void add_single_step(std::vector<OptimizerEvent>& events, std::span<const Optimi
   if (previous != nullptr) events.push_back({false, OptimizerSlot::denominator, previous->id, previous->bytes});
 }
 
+void add_group(std::vector<OptimizerEvent>& events, Optimizer optimizer, std::span<const OptimizerParameter> group,
+               bool first) {
+  if (first)
+    for (const OptimizerParameter& p : group) add_states(events, p, optimizer == Optimizer::adam_fused);
+  if (optimizer == Optimizer::adam) add_foreach_step(events, group);
+  if (optimizer == Optimizer::adam_single) add_single_step(events, group);
+}
+
 }  // namespace
 
 std::vector<OptimizerEvent> optimizer_events(Optimizer optimizer, std::span<const OptimizerParameter> parameters,
                                              bool first) {
   std::vector<OptimizerEvent> events;
   if (optimizer == Optimizer::sgd) return events;  // no momentum: nothing is allocated
-  if (first)
-    for (const OptimizerParameter& p : parameters) add_states(events, p, optimizer == Optimizer::adam_fused);
-  if (optimizer == Optimizer::adam) add_foreach_step(events, parameters);
-  if (optimizer == Optimizer::adam_single) add_single_step(events, parameters);
+  while (!parameters.empty()) {
+    const auto end = std::find_if(parameters.begin(), parameters.end(), [&](const OptimizerParameter& p) {
+      return p.param_group != parameters.front().param_group;
+    });
+    const auto count = static_cast<std::size_t>(end - parameters.begin());
+    add_group(events, optimizer, parameters.first(count), first);
+    parameters = parameters.subspan(count);
+  }
   return events;
 }
 

@@ -69,7 +69,7 @@ Address ForeshardOptimizer::address(OptimizerTensor tensor, const ShardedGradien
 void ForeshardOptimizer::plan() {
   std::vector<OptimizerShard> shards;
   for (const ShardedGradient& gradient : gradients_) {
-    shards.push_back({gradient.numel, gradient.dtype});
+    shards.push_back({gradient.numel, gradient.dtype, std::nullopt, table_[gradient.parameter].param_group});
     if (parameters_[gradient.parameter.value].cast != 0) shards.back().cast = table_[gradient.parameter].plan->compute;
   }
   launches_.clear();

@@ -24,7 +24,7 @@ class OptimizerBlocks {
     for (const ParameterId id : workload.parameters_order) {
       const Parameter& p = *parameters[id].parameter;
       if (!p.requires_grad || (of && parameters[id].group != *of)) continue;
-      parameters_.push_back({id, local_shard_numel(p, group) * itemsize(p.dtype)});
+      parameters_.push_back({id, local_shard_numel(p, group) * itemsize(p.dtype), parameters[id].param_group});
     }
   }
 
@@ -52,7 +52,7 @@ class OptimizerBlocks {
   Optimizer optimizer_;
   StepMemory& memory_;
   StreamId on_;
-  std::vector<OptimizerParameter> parameters_;  // in model.parameters() order
+  std::vector<OptimizerParameter> parameters_;  // in the optimizer's order
 };
 
 }  // namespace foreshard

@@ -13,7 +13,8 @@ struct ParameterEntry {
   const Parameter* parameter = nullptr;
   const ParameterPlan* plan = nullptr;
   ParamGroupId group;
-  std::uint32_t place = 0;  ///< in model.parameters(); its initial values' stream too
+  std::uint32_t place = 0;        ///< in Workload::parameters_order; its initial values' stream too
+  std::uint32_t param_group = 0;  ///< which of the optimizer's
 };
 
 class ParameterTable {

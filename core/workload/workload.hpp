@@ -240,8 +240,11 @@ struct Workload {
   std::vector<SnapshotSegment> initial_segments;  ///< what the allocator held before the recording began
   bool shards_known = false;     ///< setup's shard allocations carry their parameter (sizes can follow a mesh)
   bool optimizer_known = false;  ///< the optimizer's events are those of settings.optimizer, and were left out
-  std::vector<ParameterId> parameters_order;  ///< model.parameters() order, over all units
-  std::vector<std::string> estimates;         ///< why predictions from it are estimates, one sentence each, to be shown
+  /// The optimizer's order, over all units, frozen parameters too: that of its param_groups and of each one's params.
+  /// Of one group it is model.parameters().
+  std::vector<ParameterId> parameters_order;
+  std::vector<std::uint32_t> optimizer_param_groups;  ///< how many of them each of its param_groups has; empty: one
+  std::vector<std::string> estimates;  ///< why predictions from it are estimates, one sentence each, to be shown
   Labels labels;
 };
 
@@ -249,6 +252,15 @@ struct Workload {
 [[nodiscard]] inline std::size_t program_of_step(const Workload& workload, std::size_t step) {
   const std::size_t count = workload.steps.size();
   return step < count ? step : count - workload.cycle + (step - count) % workload.cycle;
+}
+
+/// By place in parameters_order: which of the optimizer's param_groups the parameter is in.
+[[nodiscard]] inline std::vector<std::uint32_t> param_group_by_place(const Workload& workload) {
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t group = 0; group < workload.optimizer_param_groups.size(); ++group)
+    out.insert(out.end(), workload.optimizer_param_groups[group], group);
+  out.resize(workload.parameters_order.size());
+  return out;
 }
 
 /// Whether every kernel of its steps says what it computes: then a device can run it with real numbers.

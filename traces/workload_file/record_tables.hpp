@@ -192,6 +192,7 @@ inline constexpr std::array kWorkloadFields{
     FORESHARD_FIELD(Workload, "shards_known", shards_known),
     FORESHARD_FIELD(Workload, "optimizer_known", optimizer_known),
     FORESHARD_FIELD(Workload, "parameters_order", parameters_order),
+    FORESHARD_FIELD(Workload, "optimizer_param_groups", optimizer_param_groups),
     FORESHARD_FIELD(Workload, "recorded_host_ms", recorded_host_ms),
     FORESHARD_FIELD(Workload, "cycle", cycle),
     FORESHARD_FIELD(Workload, "segment_addresses", segment_addresses),

@@ -111,6 +111,17 @@ class Checker {
       check_id(workload_.parameters_order[i], "parameter", parameters_, path);
       if (!workload_.parameters_order[i].valid()) fail(path(), "a parameter is wanted here");
     }
+    check_param_groups();
+  }
+
+  void check_param_groups() {
+    const std::vector<std::uint32_t>& groups = workload_.optimizer_param_groups;
+    if (groups.empty()) return;
+    const std::size_t count = workload_.parameters_order.size();
+    if (std::find(groups.begin(), groups.end(), 0U) != groups.end() ||
+        std::accumulate(groups.begin(), groups.end(), std::size_t{0}) != count)
+      fail("optimizer_param_groups",
+           fmt::format("every group has parameters, and together they have the {} of parameters_order", count));
   }
 
   void check_units() {

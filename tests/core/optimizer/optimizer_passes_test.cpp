@@ -64,6 +64,16 @@ TEST_CASE("a pass that casts has a list more, and its bytes") {
   CHECK(groups[1].places == std::vector<std::size_t>{1, 2});
 }
 
+TEST_CASE("launches are of one param_group, and of one dtype in it") {
+  const std::vector<OptimizerShard> shards{
+      {8, DType::float32, {}, 0}, {8, DType::bfloat16, {}, 0}, {8, DType::float32, {}, 0}, {8, DType::float32, {}, 1}};
+  const auto groups = optimizer_groups(Optimizer::adam, shards);
+  REQUIRE(groups.size() == 3);
+  CHECK(groups[0].places == std::vector<std::size_t>{0, 2});
+  CHECK(groups[1].places == std::vector<std::size_t>{1});
+  CHECK(groups[2].places == std::vector<std::size_t>{3});
+}
+
 TEST_CASE("every pass handles every element once, in order") {
   const std::vector<std::uint64_t> numels{3 * kFull + 11, 0, 70'000, 1, kFull};
   const std::uint64_t elements = std::accumulate(numels.begin(), numels.end(), std::uint64_t{0});

@@ -10,9 +10,10 @@ namespace foreshard {
 namespace {
 
 /// "m0 v0 …": + allocates, − frees; m exp_avg, v exp_avg_sq, s step, q sqrt, d denominator; the parameter's number.
-std::string text(Optimizer optimizer, bool first, std::vector<Bytes> bytes = {100, 200, 300}) {
+std::string text(Optimizer optimizer, bool first, std::vector<Bytes> bytes = {100, 200, 300},
+                 std::vector<std::uint32_t> param_groups = {0, 0, 0}) {
   std::vector<OptimizerParameter> parameters;
-  for (std::uint32_t i = 0; i < bytes.size(); ++i) parameters.push_back({ParameterId{i}, bytes[i]});
+  for (std::uint32_t i = 0; i < bytes.size(); ++i) parameters.push_back({ParameterId{i}, bytes[i], param_groups[i]});
   std::string out;
   for (const OptimizerEvent& e : optimizer_events(optimizer, parameters, first)) {
     CHECK(e.bytes == (e.slot == OptimizerSlot::step ? 4 : bytes[e.parameter.value]));
@@ -34,6 +35,17 @@ TEST_CASE("fused Adam: a step scalar before each state, no temporaries") {
 
 TEST_CASE("single-tensor Adam: temporaries one parameter at a time") {
   CHECK(text(Optimizer::adam_single, false) == "+q0 +d0 -q0 +q1 +d1 -q1 -d0 +q2 +d2 -q2 -d1 -d2");
+}
+
+TEST_CASE("a param_group is done before the next begins") {
+  const auto grouped = [](Optimizer optimizer, bool first) {
+    return text(optimizer, first, {100, 200, 300}, {0, 0, 1});
+  };
+  CHECK(grouped(Optimizer::adam, true) == "+m0 +v0 +m1 +v1 +q0 +q1 -q1 -q0 +m2 +v2 +q2 -q2");
+  CHECK(grouped(Optimizer::adam, false) == "+q0 +q1 -q1 -q0 +q2 -q2");
+  CHECK(grouped(Optimizer::adam_single, false) == "+q0 +d0 -q0 +q1 +d1 -q1 -d0 -d1 +q2 +d2 -q2 -d2");
+  CHECK(grouped(Optimizer::adam_fused, true) == text(Optimizer::adam_fused, true));
+  CHECK(grouped(Optimizer::sgd, true).empty());
 }
 
 TEST_CASE("SGD without momentum allocates nothing") {

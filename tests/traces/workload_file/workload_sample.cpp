@@ -275,7 +275,7 @@ void add_settings(Random& random, Settings& out) {
 std::string difference(const Workload& x, const Workload& y) {
   const auto& [name, settings, lowering, host_program, units, process_groups, setup, steps, cycle, recorded, sections,
                measured, recorded_host_ms, has_timing, sm_count, gpu, torch, segment_addresses, segment_sizes, returns,
-               initial_segments, shards_known, optimizer_known, parameters_order, estimates, labels] = x;
+               initial_segments, shards_known, optimizer_known, parameters_order, param_groups, estimates, labels] = x;
   if (std::tie(name, lowering, host_program, has_timing, sm_count, gpu, torch, shards_known, optimizer_known) !=
       std::tie(y.name, y.lowering, y.host_program, y.has_timing, y.sm_count, y.gpu, y.torch, y.shards_known,
                y.optimizer_known))
@@ -286,6 +286,7 @@ std::string difference(const Workload& x, const Workload& y) {
   if (process_groups != y.process_groups) return "process_groups";
   if (labels.texts() != y.labels.texts()) return "labels";
   if (parameters_order != y.parameters_order) return "parameters_order";
+  if (param_groups != y.optimizer_param_groups) return "optimizer_param_groups";
   if (segment_addresses != y.segment_addresses || segment_sizes != y.segment_sizes) return "segments";
   if (returns != y.returns) return "returns";
   if (estimates != y.estimates) return "estimates";
@@ -352,6 +353,8 @@ Workload random_workload(std::uint64_t seed, std::size_t ops_per_program) {
   out.optimizer_known = random.chance();
   for (std::uint64_t i = random.below(kParameters); i > 0; --i)
     out.parameters_order.push_back(ParameterId{static_cast<std::uint32_t>(random.below(kParameters))});
+  if (out.parameters_order.size() > 1 && random.chance())
+    out.optimizer_param_groups = {1, static_cast<std::uint32_t>(out.parameters_order.size()) - 1};
   return out;
 }
 
