@@ -303,6 +303,7 @@ Result<Capture> take_capture(CaptureInput input, StepNumbers& numbers) {
   w.optimizer_known = built.optimizer_known;
   w.shards_known = built.shards_known;
   w.parameters_order = built.parameters_order;
+  w.optimizer_param_groups = built.optimizer_param_groups;
   w.setup = memory_program(built.setup);
   add_segments(input.snapshot, w);
   w.returns = recorded_returns(input.snapshot.events);
@@ -342,7 +343,8 @@ Result<Capture> capture_at(const CaptureInput& input, const Settings& settings) 
                                .settings = settings,
                                .units = input.units,
                                .sm_count = input.sm_count,
-                               .requires_grad_known = input.requires_grad_known},
+                               .requires_grad_known = input.requires_grad_known,
+                               .optimizer_param_groups = input.optimizer_param_groups},
                               numbers);
   if (capture) number_allocations(numbers, *capture);
   return capture;

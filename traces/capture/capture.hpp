@@ -25,6 +25,8 @@ struct CaptureInput {
   std::vector<Unit> units;
   std::uint32_t sm_count;            ///< of the recorded GPU
   bool requires_grad_known = false;  ///< the units say which parameters are trained; else the recording does
+  /// Of each of the optimizer's param_groups its parameters, in order; empty: the recording shows them.
+  std::vector<std::vector<ParameterId>> optimizer_param_groups = {};
   std::optional<Measured> measured = {};
   const StepTiming* timing = nullptr;  ///< the time side; null: the workload has no timing
   std::string name = {};

@@ -10,6 +10,7 @@
 #include "core/fsdp/recorded_streams.hpp"
 #include "core/optimizer/optimizer_state.hpp"
 #include "core/shard/layout.hpp"
+#include "traces/capture/param_groups.hpp"
 #include "traces/capture/shard_matcher.hpp"
 
 namespace foreshard::traces {
@@ -82,8 +83,11 @@ class Builder {
     for (const UnitPlan& plan : plans)
       casts_back_.push_back(std::any_of(plan.groups.begin(), plan.groups.end(),
                                         [](const ParamGroupPlan& group) { return group.casts_back; }));
-    for (const Unit& unit : input.units)
-      for (const Parameter& p : unit.parameters) requires_grad_.push_back(p.requires_grad);
+    for (std::uint32_t u = 0; u < input.units.size(); ++u)
+      for (const Parameter& p : input.units[u].parameters) {
+        requires_grad_.push_back(p.requires_grad);
+        unit_of_.push_back(UnitId{u});
+      }
   }
 
   BuiltPrograms build();
@@ -93,10 +97,15 @@ class Builder {
   void find_input_casts();
   void match_setup_shards();
   void order_from_optimizer_states();
+  [[nodiscard]] std::vector<UnitId> zero_grad_order(const std::vector<ParameterId>& order) const;
+  [[nodiscard]] bool agrees_with_zero_grad(const std::vector<ParameterId>& order) const;
   void match_optimizer();
+  bool takes(const ParamGroups& groups);
+  void match_steps(const std::vector<OptimizerParameter>& parameters);
+  void tag_optimizer(const std::vector<OptimizerParameter>& parameters);
   [[nodiscard]] bool optimizer_matches(std::size_t step, const std::vector<OptimizerParameter>& parameters,
                                        bool makes_states) const;
-  [[nodiscard]] std::vector<OptimizerParameter> optimizer_parameters() const;
+  [[nodiscard]] std::vector<OptimizerParameter> optimizer_parameters(const ParamGroups& groups) const;
   void order_parameters();
   void note_categories();
   void find_late_frees();
@@ -116,11 +125,13 @@ class Builder {
   BuiltPrograms out_;
   std::vector<bool> casts_back_;                              // by unit
   std::vector<bool> requires_grad_;                           // by ParameterId
+  std::vector<UnitId> unit_of_;                               // by ParameterId
   std::vector<std::int32_t> step_of_;                         // by request; −1: setup
   std::vector<Region> region_;                                // by request
   std::vector<TensorId> tensor_;                              // by allocation request
   std::vector<ParameterId> shard_of_;                         // by request: persistent shard of a parameter
   std::vector<Bytes> shard_bytes_;                            // by ParameterId
+  std::vector<Bytes> trained_;                                // likewise; frozen ones have no state, as if no bytes
   std::vector<UnitId> input_cast_of_;                         // by request: the unit whose forward inputs it casts
   std::vector<bool> late_;                                    // by request: PlacedOp::late
   std::vector<std::vector<std::uint32_t>> optimizer_events_;  // by step: requests inside the optimizer
@@ -172,7 +183,10 @@ void Builder::find_input_casts() {
 void Builder::match_setup_shards() {
   const ShardGroup group = shard_dimension(in_.settings);
   for (const Unit& unit : in_.units)
-    for (const Parameter& p : unit.parameters) shard_bytes_.push_back(local_shard_numel(p, group) * itemsize(p.dtype));
+    for (const Parameter& p : unit.parameters) {
+      shard_bytes_.push_back(local_shard_numel(p, group) * itemsize(p.dtype));
+      trained_.push_back(p.requires_grad ? shard_bytes_.back() : 0);
+    }
   shard_of_.assign(events_.size(), ParameterId{});
   if (hooks_.began_inside) return;  // optimizer states of the cut step have the shards' sizes
   std::vector<Bytes> sizes;
@@ -206,43 +220,48 @@ void Builder::order_from_optimizer_states() {
   std::vector<Bytes> sizes;
   if (states.empty()) sizes = temporaries;
   for (std::size_t i = stride - 1; i < states.size(); i += stride) sizes.push_back(states[i]);
-  // Frozen parameters have no state: as shards without bytes they go where their unit's neighbours are.
-  std::vector<Bytes> trained = shard_bytes_;
-  for (std::size_t p = 0; p < trained.size(); ++p)
-    if (!requires_grad_[p]) trained[p] = 0;
-  const ShardMatch match = match_shards(sizes, trained, in_.units);
+  const ShardMatch match = match_shards(sizes, trained_, in_.units);
   const bool all = states.empty() ? !sizes.empty() : sizes.size() * stride == states.size();
   if (match.complete && all) out_.parameters_order = match.order;
+}
+
+/// Units in the order in which zero_grad drops their gradients: each with its last parameter.
+std::vector<UnitId> Builder::zero_grad_order(const std::vector<ParameterId>& order) const {
+  std::vector<UnitId> by_last;
+  for (auto it = order.rbegin(); it != order.rend(); ++it)
+    if (requires_grad_[it->value] && std::find(by_last.begin(), by_last.end(), unit_of_[it->value]) == by_last.end())
+      by_last.push_back(unit_of_[it->value]);
+  std::reverse(by_last.begin(), by_last.end());
+  return by_last;
+}
+
+/// Whether the recorded zero_grad allows that order of parameters.
+bool Builder::agrees_with_zero_grad(const std::vector<ParameterId>& order) const {
+  return found_.zero_grad_order.empty() || found_.zero_grad_order == zero_grad_order(order);
 }
 
 /// Where setup does not show the order of model.parameters(), or the recorded zero_grad contradicts it,
 /// the order in which gradient blocks were freed decides between units.
 void Builder::order_parameters() {
-  std::vector<UnitId> unit_of;
-  for (std::uint32_t u = 0; u < in_.units.size(); ++u)
-    unit_of.insert(unit_of.end(), in_.units[u].parameters.size(), UnitId{u});
-  std::vector<UnitId> by_last;
-  for (auto it = out_.parameters_order.rbegin(); it != out_.parameters_order.rend(); ++it)
-    if (requires_grad_[it->value] && std::find(by_last.begin(), by_last.end(), unit_of[it->value]) == by_last.end())
-      by_last.push_back(unit_of[it->value]);
-  std::reverse(by_last.begin(), by_last.end());
-  const std::vector<UnitId>& observed = found_.zero_grad_order;
-  const bool agrees = !out_.parameters_order.empty() && (observed.empty() || observed == by_last);
-  if (agrees) return;
-  std::vector<UnitId> units = observed;
+  if (!out_.parameters_order.empty() && agrees_with_zero_grad(out_.parameters_order)) return;
+  std::vector<UnitId> units = found_.zero_grad_order;
   for (std::uint32_t u = 0; u < in_.units.size(); ++u)
     if (std::find(units.begin(), units.end(), UnitId{u}) == units.end()) units.push_back(UnitId{u});
   out_.parameters_order.clear();
   for (UnitId u : units)
-    for (std::uint32_t p = 0; p < unit_of.size(); ++p)
-      if (unit_of[p] == u) out_.parameters_order.push_back(ParameterId{p});
+    for (std::uint32_t p = 0; p < unit_of_.size(); ++p)
+      if (unit_of_[p] == u) out_.parameters_order.push_back(ParameterId{p});
 }
 
-std::vector<OptimizerParameter> Builder::optimizer_parameters() const {
+std::vector<OptimizerParameter> Builder::optimizer_parameters(const ParamGroups& groups) const {
   std::vector<OptimizerParameter> parameters;
   if (in_.settings.offload) return parameters;
-  for (ParameterId id : out_.parameters_order)
-    if (requires_grad_[id.value]) parameters.push_back({id, shard_bytes_[id.value]});
+  std::size_t place = 0;
+  for (std::uint32_t group = 0; group < groups.counts.size(); ++group)
+    for (std::uint32_t i = 0; i < groups.counts[group]; ++i) {
+      const ParameterId id = groups.order[place++];
+      if (requires_grad_[id.value]) parameters.push_back({id, shard_bytes_[id.value], group});
+    }
   return parameters;
 }
 
@@ -263,8 +282,8 @@ bool Builder::optimizer_matches(std::size_t step, const std::vector<OptimizerPar
   return true;
 }
 
-void Builder::match_optimizer() {
-  const auto parameters = optimizer_parameters();
+/// Whether the optimizer's requests of all steps are those of these parameters.
+void Builder::match_steps(const std::vector<OptimizerParameter>& parameters) {
   bool all = !hooks_.steps.empty();
   bool later = all && !parameters.empty();
   for (std::size_t step = 0; step < hooks_.steps.size(); ++step) {
@@ -273,8 +292,34 @@ void Builder::match_optimizer() {
   }
   out_.optimizer_known = all;
   out_.optimizer_began_before = later && !all;
+}
+
+/// Whether the optimizer's requests of all steps are those of these groups, which are then the workload's.
+bool Builder::takes(const ParamGroups& groups) {
+  const auto parameters = optimizer_parameters(groups);
+  match_steps(parameters);
+  if (!out_.optimizer_known && !out_.optimizer_began_before) return false;
+  out_.parameters_order = groups.order;
+  if (groups.counts.size() > 1) out_.optimizer_param_groups = groups.counts;
+  if (out_.optimizer_known) tag_optimizer(parameters);
+  return true;
+}
+
+/// The groups that are given; else one of all parameters, or several where that does not fit.
+void Builder::match_optimizer() {
+  if (!in_.optimizer_param_groups.empty()) {
+    const ParamGroups given = given_param_groups(in_.optimizer_param_groups, unit_of_.size());
+    if (agrees_with_zero_grad(given.order)) takes(given);
+    return;
+  }
+  if (takes({out_.parameters_order, {static_cast<std::uint32_t>(out_.parameters_order.size())}})) return;
+  if (optimizer_events_.empty()) return;
+  const auto several = find_param_groups(in_.settings.optimizer, events_, optimizer_events_[0], trained_, in_.units);
+  if (several && agrees_with_zero_grad(several->order)) takes(*several);
+}
+
+void Builder::tag_optimizer(const std::vector<OptimizerParameter>& parameters) {
   for (std::size_t step = 0; step < hooks_.steps.size(); ++step) {
-    if (!out_.optimizer_known) continue;
     const auto expected = optimizer_events(in_.settings.optimizer, parameters, step == 0);
     for (std::size_t k = 0; k < expected.size(); ++k) {
       EventTag& tag = tags_[optimizer_events_[step][k]];

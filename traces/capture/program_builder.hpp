@@ -29,6 +29,7 @@ struct BuiltPrograms {
   bool optimizer_began_before = false;  ///< not known, as the recording began after its first step
   bool shards_known = false;
   std::vector<ParameterId> parameters_order;
+  std::vector<std::uint32_t> optimizer_param_groups;
   std::vector<std::uint64_t> user_streams;  ///< handles of the program's own streams, by Op::user_stream from 1 on
 };
 

@@ -1,5 +1,6 @@
 #include "traces/capture/shard_matcher.hpp"
 
+#include <algorithm>
 #include <compare>
 #include <map>
 #include <set>
@@ -8,13 +9,16 @@
 namespace foreshard::traces {
 namespace {
 
-/// Depth-first search over where the walk stands: the next allocation, the next parameter of the root,
+/// Depth-first search over where the walk stands: the next allocation of each list, the next parameter of the root,
 /// the open unit and its next parameter, and that of the experts' unit inside it. Failed states are remembered, so it
 /// is linear in their number.
 class Matcher {
  public:
-  Matcher(std::span<const Bytes> sizes, std::span<const Bytes> shard_bytes, const std::vector<Unit>& units)
-      : sizes_(sizes), shard_bytes_(shard_bytes) {
+  using Lists = std::span<const std::vector<Bytes>>;
+
+  /// `skips`: the list, of one alone, may have allocations that are no shards.
+  Matcher(Lists sizes, bool skips, std::span<const Bytes> shard_bytes, const std::vector<Unit>& units)
+      : sizes_(sizes), skips_(skips), shard_bytes_(shard_bytes) {
     std::uint32_t next = 0;
     for (const Unit& unit : units) {
       std::vector<ParameterId> own;
@@ -28,11 +32,16 @@ class Matcher {
     }
     if (lists_.empty()) add({}, false);
     has_experts_.push_back(false);  // of the last
-    matched_.resize(sizes.size());
+    for (const std::vector<Bytes>& list : sizes) matched_.emplace_back(list.size());
   }
 
+  [[nodiscard]] bool search() { return search(Walk{.at = std::vector<std::size_t>(sizes_.size())}); }
+  /// By list and place in it.
+  [[nodiscard]] const std::vector<std::vector<ParameterId>>& matched() const { return matched_; }
+
+ private:
   struct Walk {
-    std::size_t at = 0;
+    std::vector<std::size_t> at;  ///< by list
     std::size_t root = 0;
     std::size_t unit = 1;
     std::size_t within = 0;
@@ -41,26 +50,43 @@ class Matcher {
   };
 
   [[nodiscard]] bool search(Walk w) {
-    while (w.unit < lists_.size() && w.within == lists_[w.unit].size() && w.inside == inside_of(w.unit))
-      w = {w.at, w.root, w.unit + (has_experts_[w.unit] ? 2 : 1)};
-    if (w.root == lists_[0].size() && w.unit >= lists_.size()) return true;
-    if (w.at >= sizes_.size() || !failed_.insert(w).second) return false;
-    Walk next = w;
-    ++next.at;
-    if (w.unit < lists_.size()) {
-      if (takes(w.at, w.unit, w.within) && search({next.at, w.root, w.unit, w.within + 1, w.inside})) return true;
-      if (w.inside < inside_of(w.unit) && takes(w.at, w.unit + 1, w.inside) &&
-          search({next.at, w.root, w.unit, w.within, w.inside + 1}))
-        return true;
+    for (;; ++w.at.front()) {
+      while (w.unit < lists_.size() && w.within == lists_[w.unit].size() && w.inside == inside_of(w.unit))
+        w = {std::move(w.at), w.root, w.unit + (has_experts_[w.unit] ? 2 : 1)};
+      if (w.root == lists_[0].size() && w.unit >= lists_.size()) return true;
+      if (gives_up() || !failed_.insert(w).second) return false;
+      if (w.unit < lists_.size()) {
+        if (take(w, w.unit, &Walk::within)) return true;
+        if (w.inside < inside_of(w.unit) && take(w, w.unit + 1, &Walk::inside)) return true;
+      }
+      if (w.within == 0 && w.inside == 0 && take(w, 0, &Walk::root)) return true;
+      if (!skips_ || w.at.front() >= sizes_[0].size()) return false;
+      matched_[0][w.at.front()] = {};  // an allocation that is no shard
     }
-    if (w.within == 0 && w.inside == 0 && takes(w.at, 0, w.root) && search({next.at, w.root + 1, w.unit})) return true;
-    matched_[w.at] = {};
-    return search(next);  // an allocation that is no shard
   }
 
-  [[nodiscard]] const std::vector<ParameterId>& matched() const { return matched_; }
+  /// The walk on from the parameter at `place` of a unit, where a list has its size next.
+  [[nodiscard]] bool take(const Walk& w, std::size_t unit, std::size_t Walk::*place) {
+    if (w.*place >= lists_[unit].size()) return false;
+    const ParameterId parameter = lists_[unit][w.*place];
+    for (std::size_t list = 0; list < sizes_.size(); ++list) {
+      const std::size_t at = w.at[list];
+      if (at >= sizes_[list].size() || sizes_[list][at] != shard_bytes_[parameter.value]) continue;
+      matched_[list][at] = parameter;
+      Walk next = w;
+      ++next.at[list];
+      ++(next.*place);
+      if (search(std::move(next))) return true;
+    }
+    return false;
+  }
 
- private:
+  /// Of several lists the states are too many to try them all where shards have few sizes.
+  [[nodiscard]] bool gives_up() const {
+    constexpr std::size_t kMaxStates = std::size_t{1} << 17;
+    return sizes_.size() > 1 && failed_.size() > kMaxStates;
+  }
+
   /// `inside`: of the experts of the list before.
   void add(std::vector<ParameterId> list, bool inside) {
     if (!lists_.empty()) has_experts_.push_back(inside);
@@ -71,45 +97,83 @@ class Matcher {
     return has_experts_[unit] ? lists_[unit + 1].size() : 0;
   }
 
-  bool takes(std::size_t at, std::size_t unit, std::size_t place) {
-    if (place >= lists_[unit].size() || sizes_[at] != shard_bytes_[lists_[unit][place].value]) return false;
-    matched_[at] = lists_[unit][place];
-    return true;
+  Lists sizes_;
+  bool skips_;
+  std::span<const Bytes> shard_bytes_;
+  std::vector<std::vector<ParameterId>> lists_;    // by unit, experts apart; [0] is the root's
+  std::vector<bool> has_experts_;                  // by list: the one behind is of its experts
+  std::vector<std::vector<ParameterId>> matched_;  // by list of sizes
+  std::set<Walk> failed_;
+};
+
+/// Parameters in the order of their match. Those without bytes on this rank come where their unit's neighbours are:
+/// after the parameter that precedes them in their unit.
+class MatchedOrder {
+ public:
+  explicit MatchedOrder(std::span<const Bytes> shard_bytes)
+      : shard_bytes_(shard_bytes), placed_(shard_bytes.size(), false) {}
+
+  void add(const std::vector<ParameterId>& matched) {
+    for (const ParameterId id : matched)
+      if (id.valid() && !placed_[id.value]) add_with_empty_followers(id);
+  }
+  void add_the_rest() {
+    for (std::uint32_t n = 0; n < placed_.size(); ++n)
+      if (!placed_[n]) place(n);
   }
 
-  std::span<const Bytes> sizes_;
+  std::vector<ParameterId> order;
+
+ private:
+  void add_with_empty_followers(ParameterId id) {
+    place(id.value);
+    for (std::uint32_t n = id.value + 1; n < placed_.size() && shard_bytes_[n] == 0 && !placed_[n]; ++n) place(n);
+  }
+  void place(std::uint32_t parameter) {
+    order.push_back(ParameterId{parameter});
+    placed_[parameter] = true;
+  }
+
   std::span<const Bytes> shard_bytes_;
-  std::vector<std::vector<ParameterId>> lists_;  // by unit, experts apart; [0] is the root's
-  std::vector<bool> has_experts_;                // by list: the one behind is of its experts
-  std::vector<ParameterId> matched_;
-  std::set<Walk> failed_;
+  std::vector<bool> placed_;
 };
 
 }  // namespace
 
 ShardMatch match_shards(std::span<const Bytes> sizes, std::span<const Bytes> shard_bytes,
                         const std::vector<Unit>& units) {
-  Matcher matcher(sizes, shard_bytes, units);
+  const std::vector<Bytes> list(sizes.begin(), sizes.end());
+  Matcher matcher(std::span(&list, 1), true, shard_bytes, units);
   ShardMatch match;
-  match.complete = matcher.search({});
+  match.complete = matcher.search();
   match.parameter.assign(sizes.size(), ParameterId{});
   if (!match.complete) return match;
-  match.parameter = matcher.matched();
-  // Parameters without bytes on this rank come where their unit's neighbours are; order is by match, with
-  // unmatched ones after the parameter that precedes them in their unit.
-  std::vector<bool> placed(shard_bytes.size(), false);
-  const auto place_with_empty_followers = [&](ParameterId id) {
-    match.order.push_back(id);
-    placed[id.value] = true;
-    for (std::uint32_t n = id.value + 1; n < shard_bytes.size() && shard_bytes[n] == 0 && !placed[n]; ++n) {
-      match.order.push_back(ParameterId{n});
-      placed[n] = true;
-    }
-  };
-  for (ParameterId id : match.parameter)
-    if (id.valid() && !placed[id.value]) place_with_empty_followers(id);
-  for (std::uint32_t n = 0; n < shard_bytes.size(); ++n)
-    if (!placed[n]) match.order.push_back(ParameterId{n});
+  match.parameter = matcher.matched().front();
+  MatchedOrder matched(shard_bytes);
+  matched.add(match.parameter);
+  matched.add_the_rest();
+  match.order = std::move(matched.order);
+  return match;
+}
+
+GroupMatch match_groups(std::span<const std::vector<Bytes>> groups, std::span<const Bytes> shard_bytes,
+                        const std::vector<Unit>& units) {
+  std::size_t allocations = 0;
+  for (const std::vector<Bytes>& group : groups) allocations += group.size();
+  const auto empty = std::count(shard_bytes.begin(), shard_bytes.end(), Bytes{0});
+  if (allocations + static_cast<std::size_t>(empty) != shard_bytes.size()) return {};
+  Matcher matcher(groups, false, shard_bytes, units);
+  GroupMatch match;
+  match.complete = matcher.search();
+  if (!match.complete) return match;
+  MatchedOrder matched(shard_bytes);
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    const std::size_t before = matched.order.size();
+    matched.add(matcher.matched()[group]);
+    if (group + 1 == groups.size()) matched.add_the_rest();
+    match.counts.push_back(static_cast<std::uint32_t>(matched.order.size() - before));
+  }
+  match.order = std::move(matched.order);
   return match;
 }
 

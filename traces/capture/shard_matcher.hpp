@@ -2,6 +2,8 @@
 // and order: units in order, a unit's parameters together, those of its experts' unit among them, the root's own
 // parameters before, between or after them (Module._apply walks children in registration order).
 //
+// The optimizer's states have the same order, or each of its param_groups has.
+//
 // With it a plan can change the shard group's size; and the order found is model.parameters()'.
 #pragma once
 
@@ -21,6 +23,17 @@ struct ShardMatch {
 
 /// `sizes`: persistent allocations in order; `shard_bytes`: by ParameterId. Empty shards are skipped.
 [[nodiscard]] ShardMatch match_shards(std::span<const Bytes> sizes, std::span<const Bytes> shard_bytes,
+                                      const std::vector<Unit>& units);
+
+struct GroupMatch {
+  std::vector<ParameterId> order;     ///< all parameters, group by group
+  std::vector<std::uint32_t> counts;  ///< how many of them each group has
+  bool complete = false;              ///< every parameter was found, and every allocation is of one
+};
+
+/// The same of allocations in several groups, each of which has some of the parameters in that order. Of parameters
+/// with shards of one size the first go to the first group.
+[[nodiscard]] GroupMatch match_groups(std::span<const std::vector<Bytes>> groups, std::span<const Bytes> shard_bytes,
                                       const std::vector<Unit>& units);
 
 /// The same by size alone: enough to let sizes follow a mesh, with no claim about the order.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <system_error>
 
 #include "core/allocator/replay.hpp"
@@ -173,6 +174,7 @@ class Importer {
   [[nodiscard]] bool has_inferred() const { return out_.inference && out_.inference->why_not.empty(); }
   void note_attention(StepTiming& timing) const;
   CaptureInput capture_input(std::uint32_t sm_count);
+  [[nodiscard]] std::string optimizer_seen() const;
   Result<void> unknown_optimizer(const Capture& capture, std::uint32_t sm_count);
   Result<void> fit_given_buffers(std::uint32_t sm_count);
   Result<Capture> take_apart(const StepTiming* timing, std::uint32_t sm_count);
@@ -484,6 +486,21 @@ Result<void> Importer::take_log() {
   return {};
 }
 
+/// The parameters of those names, each of which a unit has.
+std::vector<std::vector<ParameterId>> param_groups_named(const std::vector<std::vector<std::string>>& groups,
+                                                         const std::vector<Unit>& units) {
+  std::map<std::string_view, ParameterId> ids;
+  std::uint32_t next = 0;
+  for (const Unit& unit : units)
+    for (const Parameter& parameter : unit.parameters) ids[parameter.name] = ParameterId{next++};
+  std::vector<std::vector<ParameterId>> out;
+  for (const std::vector<std::string>& group : groups) {
+    out.emplace_back();
+    for (const std::string& name : group) out.back().push_back(ids.at(name));
+  }
+  return out;
+}
+
 CaptureInput Importer::capture_input(std::uint32_t sm_count) {
   const Run& r = run();
   return {.snapshot = program(),
@@ -492,6 +509,7 @@ CaptureInput Importer::capture_input(std::uint32_t sm_count) {
           .units = r.units,
           .sm_count = sm_count,
           .requires_grad_known = about_->requires_grad_known,
+          .optimizer_param_groups = param_groups_named(about_->optimizer_param_groups, r.units),
           .measured = r.measured,
           .timing = nullptr,
           .name = request_.name.empty() ? name_of(request_.snapshot) : request_.name,
@@ -533,6 +551,12 @@ Result<Capture> Importer::take_apart_as_set(const StepTiming* timing, std::uint3
   return read_capture(std::move(input));
 }
 
+/// What the recording shows of an optimizer that is not known: a clause behind a colon, or an empty text.
+std::string Importer::optimizer_seen() const {
+  const InferredItem* item = out_.inference ? out_.inference->item("optimizer") : nullptr;
+  return item == nullptr ? std::string() : ": " + item->from;
+}
+
 /// The recorded optimizer's requests are not those of the settings': an error where they are another known one's.
 Result<void> Importer::unknown_optimizer(const Capture& capture, std::uint32_t sm_count) {
   const Optimizer optimizer = run().settings.optimizer;
@@ -546,10 +570,16 @@ Result<void> Importer::unknown_optimizer(const Capture& capture, std::uint32_t s
                 "change the optimizer"}});
     return {};
   }
-  run().info.warnings.push_back(
-      fmt::format("the recorded optimizer does not allocate as {} of {} does: its allocations are kept as recorded, "
-                  "and plans cannot change the optimizer or the number of shard ranks",
-                  name(optimizer), inferred_ ? std::string("PyTorch") : files_.about));
+  const std::size_t groups = about_->optimizer_param_groups.size();
+  const std::string what =
+      gives(*about_, "optimizer")
+          ? fmt::format("the recorded optimizer does not allocate as {}{} of {} does", name(optimizer),
+                        groups > 0 ? fmt::format(" with the {} param_groups", groups) : std::string(),
+                        inferred_ ? std::string("PyTorch") : files_.about)
+          : "the recording's optimizer is none that is known" + optimizer_seen();
+  run().info.warnings.push_back(what +
+                                "; its allocations are kept as recorded, and plans cannot change the optimizer or the "
+                                "number of shard ranks");
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include "traces/infer/fitted_optimizer.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string>
 #include <vector>
@@ -29,6 +30,14 @@ std::vector<Optimizer> candidates_of(std::string_view name) {
   return {};
 }
 
+std::string tried(const std::vector<Optimizer>& candidates) {
+  if (candidates.empty()) return "an optimizer that is known";
+  std::vector<std::string_view> names;
+  for (const Optimizer candidate : candidates)
+    names.push_back(candidate == Optimizer::sgd ? "sgd, which has no momentum" : name(candidate));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 }  // namespace
 
 void fit_optimizer(const CaptureInput& input, std::span<const Range> ranges, Inference& inference) {
@@ -36,7 +45,8 @@ void fit_optimizer(const CaptureInput& input, std::span<const Range> ranges, Inf
   const auto say = [&](std::string from, bool settled) {
     inference.set({"optimizer", json_quoted(foreshard::name(inference.settings.optimizer)), std::move(from), settled});
   };
-  for (const Optimizer candidate : candidates_of(name)) {
+  const std::vector<Optimizer> candidates = candidates_of(name);
+  for (const Optimizer candidate : candidates) {
     inference.settings.optimizer = candidate;
     Settings settings = input.settings;
     settings.optimizer = candidate;
@@ -53,7 +63,7 @@ void fit_optimizer(const CaptureInput& input, std::span<const Range> ranges, Inf
   }
   inference.settings.optimizer = Settings{}.optimizer;
   say(name.empty() ? std::string("there is no Optimizer.step range")
-                   : fmt::format("ranges of {}, whose requests are those of no known optimizer", name),
+                   : fmt::format("ranges of {}, whose requests are not those of {}", name, tried(candidates)),
       false);
 }
 

@@ -22,11 +22,24 @@ namespace {
 
 constexpr Bytes kLimit = 256 * kMiB;  // 10,000 units of 20 parameters are some 50 MiB
 constexpr std::uint32_t kSchema = 1;
-constexpr std::array<std::string_view, 17> kKeys{"schema",         "torch", "nccl",         "gpu",
-                                                 "sm_count",       "gpus",  "nodes",        "replicate",
-                                                 "batch",          "seq",   "settings",     "root_reshard_explicit",
-                                                 "measured",       "units", "model_config", "tensor_parallel",
-                                                 "expert_parallel"};
+constexpr std::array<std::string_view, 18> kKeys{"schema",
+                                                 "torch",
+                                                 "nccl",
+                                                 "gpu",
+                                                 "sm_count",
+                                                 "gpus",
+                                                 "nodes",
+                                                 "replicate",
+                                                 "batch",
+                                                 "seq",
+                                                 "settings",
+                                                 "root_reshard_explicit",
+                                                 "measured",
+                                                 "units",
+                                                 "model_config",
+                                                 "tensor_parallel",
+                                                 "expert_parallel",
+                                                 "optimizer_param_groups"};
 /// Settings with a place of their own at the top level.
 constexpr std::array<std::string_view, 8> kTopLevelSettings{
     "gpus", "nodes", "replicate", "batch", "seq", "root_reshard_explicit", "tensor_parallel", "expert_parallel"};
@@ -55,7 +68,7 @@ class AboutReader {
 
   Result<About> read() {
     for (const auto part : {&AboutReader::header, &AboutReader::settings, &AboutReader::measured, &AboutReader::units,
-                            &AboutReader::unit_names})
+                            &AboutReader::unit_names, &AboutReader::optimizer_param_groups})
       FORESHARD_TRY((this->*part)());
     if (const OrderedJson* config = root_.find("model_config")) about_.model_config = config->dump();
     return std::move(about_);
@@ -71,6 +84,9 @@ class AboutReader {
   Result<Parameter> parameter(const JsonObject& object);
   Result<void> shape(const JsonObject& object, Parameter& parameter);
   Result<void> unit_names();
+  Result<void> optimizer_param_groups();
+  Result<std::vector<std::string>> optimizer_param_group(const OrderedJson& list, const std::string& place,
+                                                         std::set<std::string>& seen) const;
   Result<void> setting(const std::string& key, const OrderedJson& value, const std::string& place);
   Result<std::vector<double>> times(const JsonObject& object, const std::string& key) const;
 
@@ -320,6 +336,38 @@ Result<void> AboutReader::unit_names() {
       for (const std::string& target : targets) FORESHARD_TRY(check_name(target, "prefetch_lists"));
     }
   }
+  return {};
+}
+
+/// Every parameter is one of the file's units, and in one group.
+Result<std::vector<std::string>> AboutReader::optimizer_param_group(const OrderedJson& list, const std::string& place,
+                                                                    std::set<std::string>& seen) const {
+  if (!list.is_array() || list.empty()) return fail(ErrorKind::input, "an array of parameters' names is needed", place);
+  std::vector<std::string> names;
+  for (const OrderedJson& item : list) {
+    const std::string at = fmt::format("{}[{}]", place, names.size());
+    if (!item.is_string()) return fail(ErrorKind::input, "a name is needed, this is " + describe(item), at);
+    names.push_back(item.get<std::string>());
+    if (!parameter_names_.contains(names.back()))
+      return fail(ErrorKind::mismatch, fmt::format("no unit of this file has the parameter '{}'", names.back()), at);
+    if (!seen.insert(names.back()).second)
+      return fail(ErrorKind::mismatch, fmt::format("the parameter '{}' is named twice", names.back()), at);
+  }
+  return names;
+}
+
+Result<void> AboutReader::optimizer_param_groups() {
+  const OrderedJson* list = root_.find("optimizer_param_groups");
+  if (list == nullptr) return {};
+  const std::string place = root_.place_of("optimizer_param_groups");
+  if (!list->is_array()) return fail(ErrorKind::input, "an array of the optimizer's param_groups is needed", place);
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    auto group = optimizer_param_group((*list)[i], fmt::format("{}[{}]", place, i), seen);
+    FORESHARD_TRY(group);
+    about_.optimizer_param_groups.push_back(std::move(*group));
+  }
+  if (about_.optimizer_param_groups.size() < 2) about_.optimizer_param_groups.clear();
   return {};
 }
 

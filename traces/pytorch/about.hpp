@@ -21,13 +21,15 @@ namespace foreshard::traces {
 enum class AboutParts : bool { whole, some };
 
 struct About {
-  std::string torch;                 ///< "2.11.0+cu130"
-  std::string nccl;                  ///< empty: not said
-  std::string gpu;                   ///< empty: not said
-  std::uint32_t sm_count = 0;        ///< 0: not said
-  Settings settings;                 ///< gpus, nodes, replicate, batch, seq and pytorch included
-  std::vector<std::string> given;    ///< keys of settings that the file has, in its order; "pytorch" for torch
-  std::vector<Unit> units;           ///< the root first; empty where the file has none
+  std::string torch;               ///< "2.11.0+cu130"
+  std::string nccl;                ///< empty: not said
+  std::string gpu;                 ///< empty: not said
+  std::uint32_t sm_count = 0;      ///< 0: not said
+  Settings settings;               ///< gpus, nodes, replicate, batch, seq and pytorch included
+  std::vector<std::string> given;  ///< keys of settings that the file has, in its order; "pytorch" for torch
+  std::vector<Unit> units;         ///< the root first; empty where the file has none
+  /// Names of each of the optimizer's param_groups' parameters, in its order; empty: it has one, or it is not said.
+  std::vector<std::vector<std::string>> optimizer_param_groups;
   bool requires_grad_known = false;  ///< a parameter says whether it is trained; those without the key are
   std::optional<Measured> measured;  ///< none where it is absent or was taken under a profiler
   std::string model_config;          ///< the object's JSON text as given; empty: none

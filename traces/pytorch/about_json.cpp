@@ -36,6 +36,7 @@ std::string about_json(const About& about) {
     (is_top_level(key) ? json : settings)[key] = parse_ordered_json_text(value);
   }
   json["settings"] = std::move(settings);
+  if (!about.optimizer_param_groups.empty()) json["optimizer_param_groups"] = about.optimizer_param_groups;
   Json units = Json::array();
   for (const Unit& unit : about.units) units.push_back(unit_json(unit));
   json["units"] = std::move(units);

@@ -209,6 +209,21 @@ Snapshot cut_at(Snapshot snapshot, std::string_view name, int n) {
   return snapshot;
 }
 
+TEST_CASE("an optimizer that is none of the known says what was seen of it") {
+  const Settings settings = four_gpus();
+  Workload original = small_workload(settings, 2);
+  const auto snapshot = [&] { return with_sections(record(original, settings), settings, original.units); };
+  CHECK(inferred_of(snapshot()).item("optimizer")->settled);
+  original.optimizer_param_groups = {2, static_cast<std::uint32_t>(original.parameters_order.size()) - 2};
+  CHECK(inferred_of(snapshot()).item("optimizer")->settled);
+  Snapshot other = snapshot();
+  for (SnapshotAnnotation& a : other.annotations)
+    if (a.name == "Optimizer.step#Adam.step") a.name = "Optimizer.step#SGD.step";
+  const Inference found = inferred_of(other);
+  CHECK_FALSE(found.item("optimizer")->settled);
+  CHECK(found.item("optimizer")->from == "ranges of SGD, whose requests are not those of sgd, which has no momentum");
+}
+
 TEST_CASE("a recording that begins inside a step is read from its first whole one on") {
   for (const bool keeps : {false, true}) {
     Settings settings = mixed();

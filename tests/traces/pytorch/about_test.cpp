@@ -157,6 +157,29 @@ TEST_CASE("what is written is read again") {
   CHECK(again.sm_count == about.sm_count);
 }
 
+TEST_CASE("parameters of the optimizer's groups are those of the units, each once") {
+  const auto grouped = [](const std::string& groups) {
+    return R"({"schema": 1, "optimizer_param_groups": )" + groups + R"(, "units": [
+      {"unit": "", "parameters": [{"name": "a", "shape": [8], "dtype": "float32"},
+                                  {"name": "b", "shape": [8], "dtype": "float32"}]}]})";
+  };
+  const auto read = [&](const std::string& groups) { return parse_about(grouped(groups), "a.json", AboutParts::some); };
+  using Groups = std::vector<std::vector<std::string>>;
+  const auto two = read(R"([["b"], ["a"]])");
+  REQUIRE(two);
+  CHECK(two->optimizer_param_groups == Groups{{"b"}, {"a"}});
+  CHECK(parse_about(about_json(*two), "b.json", AboutParts::some)->optimizer_param_groups == Groups{{"b"}, {"a"}});
+  CHECK(read(R"([["a", "b"]])")->optimizer_param_groups.empty());
+  CHECK(read(R"([["b"], ["c"]])").error().text() ==
+        "a.json, optimizer_param_groups[1][0]: no unit of this file has the parameter 'c'");
+  CHECK(read(R"([["b"], ["b"]])").error().text() ==
+        "a.json, optimizer_param_groups[1][0]: the parameter 'b' is named twice");
+  CHECK(read(R"([["b"], []])").error().text() ==
+        "a.json, optimizer_param_groups[1]: an array of parameters' names is needed");
+  CHECK(read(R"([["b"], [1]])").error().text() ==
+        "a.json, optimizer_param_groups[1][0]: a name is needed, this is a number");
+}
+
 TEST_CASE("missing keys and wrong types name their path") {
   CHECK(message_of(with("\"torch\": \"2.11.0+cu130\",", "")) == "a.json, torch: this key is missing");
   CHECK(message_of(with("\"gpus\": 4,", "")) == "a.json, gpus: this key is missing");

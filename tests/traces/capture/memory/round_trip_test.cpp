@@ -15,12 +15,14 @@ using foreshard::test::four_gpus;
 using foreshard::test::small_workload;
 using foreshard::test::text_of;
 
-Result<Capture> capture(const Snapshot& snapshot, const Settings& settings, const std::vector<Unit>& units) {
+Result<Capture> capture(const Snapshot& snapshot, const Settings& settings, const std::vector<Unit>& units,
+                        std::vector<std::vector<ParameterId>> param_groups = {}) {
   return read_capture({.snapshot = snapshot,
                        .initial_segments = {},
                        .settings = settings,
                        .units = units,
                        .sm_count = 132,
+                       .optimizer_param_groups = std::move(param_groups),
                        .name = "captured"});
 }
 
@@ -123,6 +125,118 @@ TEST_CASE("a recording of units with several parameter groups gives its workload
     // As one group, the recording is another program's.
     CHECK(!capture(recorded.snapshot, settings, foreshard::test::small_units(3)));
   }
+}
+
+/// The small model whose optimizer has a group of the parameters that `first` holds of, and one of the others.
+template <class First>
+Workload in_two_groups(const Settings& settings, const std::vector<Unit>& units, First first) {
+  Workload w = small_workload(settings, units);
+  std::vector<const Parameter*> parameters;
+  for (const Unit& unit : units)
+    for (const Parameter& p : unit.parameters) parameters.push_back(&p);
+  const auto second = std::stable_partition(w.parameters_order.begin(), w.parameters_order.end(),
+                                            [&](ParameterId id) { return first(*parameters[id.value]); });
+  w.optimizer_param_groups = {static_cast<std::uint32_t>(second - w.parameters_order.begin()),
+                              static_cast<std::uint32_t>(w.parameters_order.end() - second)};
+  return w;
+}
+
+bool decays(const Parameter& p) {
+  return p.shape.size() > 1;
+}
+bool does_not_decay(const Parameter& p) {
+  return !decays(p);
+}
+bool is_low(const Parameter& p) {
+  return p.name.starts_with("layers.0");
+}
+
+TEST_CASE("a recording of an optimizer with two groups of parameters gives its workload back") {
+  const std::vector<Unit> units = foreshard::test::small_units(3);
+  for (const auto& [name, settings] : settings_to_try()) {
+    if (settings.optimizer == Optimizer::sgd) continue;  // allocates nothing
+    for (const auto first : {decays, does_not_decay, is_low}) {
+      // Fused Adam's requests are the same where the groups follow one another as the parameters do.
+      if (settings.optimizer == Optimizer::adam_fused && first == is_low) continue;
+      INFO(name);
+      const Workload original = in_two_groups(settings, units, first);
+      const Recorded recorded = record(original, settings);
+      const auto found = capture(recorded.snapshot, settings, units);
+      INFO((found ? "" : found.error().text()));
+      REQUIRE(found);
+      CHECK(found->workload.optimizer_known);
+      CHECK(found->workload.parameters_order == original.parameters_order);
+      CHECK(found->workload.optimizer_param_groups == original.optimizer_param_groups);
+      CHECK(difference(requests_of(record(found->workload, settings).run), requests_of(recorded.run)) == "");
+      for (const Optimizer other : {Optimizer::adam, Optimizer::adam_fused, Optimizer::adam_single}) {
+        Settings b = settings;
+        b.optimizer = other;
+        const auto adapted = adapt(found->workload, b);
+        REQUIRE(adapted);
+        CHECK(difference(requests_of(record(adapted->workload, b).run),
+                         requests_of(record(in_two_groups(b, units, first), b).run)) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("groups of parameters are seen behind the first step too") {
+  const Workload original = in_two_groups(mixed(), foreshard::test::small_units(2), decays);
+  Snapshot cut = record(original, original.settings).snapshot;
+  const auto from = std::find_if(cut.annotations.begin(), cut.annotations.end(), [](const SnapshotAnnotation& a) {
+    return a.start && a.name == "FSDP::pre_backward (layers.1)";
+  });
+  REQUIRE(from != cut.annotations.end());
+  const std::int64_t time = from->time_us;
+  std::erase_if(cut.events, [&](const AllocatorEvent& e) { return e.time_us < time; });
+  std::erase_if(cut.annotations, [&](const SnapshotAnnotation& a) { return a.time_us < time; });
+  const auto found = capture(cut, original.settings, original.units);
+  INFO((found ? "" : found.error().text()));
+  REQUIRE(found);
+  CHECK(found->optimizer_began_before);
+  CHECK(found->workload.optimizer_param_groups == original.optimizer_param_groups);
+}
+
+TEST_CASE("given groups of parameters are held against the recording") {
+  const std::vector<Unit> units = foreshard::test::small_units(3);
+  for (const Optimizer optimizer : {Optimizer::adam, Optimizer::adam_fused, Optimizer::sgd}) {
+    Settings settings = mixed();
+    settings.optimizer = optimizer;
+    const Workload original = in_two_groups(settings, units, is_low);
+    const auto cut = original.parameters_order.begin() + original.optimizer_param_groups.front();
+    const std::vector<ParameterId> low(original.parameters_order.begin(), cut);
+    const std::vector<ParameterId> others(cut, original.parameters_order.end());
+    const Snapshot snapshot = record(original, settings).snapshot;
+    const auto found = capture(snapshot, settings, units, {low, others});
+    REQUIRE(found);
+    CHECK(found->workload.optimizer_known);
+    CHECK(found->workload.parameters_order == original.parameters_order);
+    CHECK(found->workload.optimizer_param_groups == original.optimizer_param_groups);
+    const auto other = capture(snapshot, settings, units, {others, low});
+    REQUIRE(other);
+    CHECK_FALSE(other->workload.optimizer_known);
+    CHECK(other->workload.optimizer_param_groups.empty());
+  }
+}
+
+TEST_CASE("a grouping that is not the recording's is not taken") {
+  const std::vector<Unit> units = foreshard::test::small_units(3);
+  const auto groups_of = [&](const Workload& original, Settings settings) {
+    const auto found = capture(record(original, original.settings).snapshot, settings, units);
+    REQUIRE(found);
+    return std::pair(found->workload.optimizer_known, found->workload.optimizer_param_groups);
+  };
+  const std::vector<std::uint32_t> none;
+  CHECK(groups_of(small_workload(mixed(), units), mixed()) == std::pair(true, none));
+  // The requests of another optimizer.
+  Settings single = mixed();
+  single.optimizer = Optimizer::adam_single;
+  CHECK(groups_of(in_two_groups(mixed(), units, decays), single) == std::pair(false, none));
+  CHECK(groups_of(in_two_groups(single, units, decays), mixed()) == std::pair(false, none));
+  // Groups that go through a unit backwards.
+  Workload backwards = in_two_groups(mixed(), units, [](const Parameter& p) { return p.name == "norm"; });
+  std::reverse(backwards.parameters_order.begin() + 1, backwards.parameters_order.end());
+  CHECK(groups_of(backwards, mixed()) == std::pair(false, none));
 }
 
 TEST_CASE("a recording of experts split over ranks gives its workload back, and that of more ranks") {

@@ -68,6 +68,32 @@ TEST_CASE("a parameter that is missing, or in another order, is not matched") {
   CHECK_FALSE(match_shards_in_any_order(std::vector<Bytes>{40, 30}, shards).complete);
 }
 
+TEST_CASE("groups of parameters, each in order") {
+  const auto units = units_of({3, 2, 2});  // root: 0 to 2; then 3, 4; then 5, 6
+  const std::vector<Bytes> shards{90, 10, 90, 10, 50, 10, 50};
+  const auto match = [&](std::vector<std::vector<Bytes>> groups) { return match_groups(groups, shards, units); };
+  const GroupMatch decays = match({{90, 50, 50, 90}, {10, 10, 10}});
+  REQUIRE(decays.complete);
+  CHECK(decays.order == std::vector{ParameterId{0}, ParameterId{4}, ParameterId{6}, ParameterId{2}, ParameterId{3},
+                                    ParameterId{5}, ParameterId{1}});
+  CHECK(decays.counts == std::vector<std::uint32_t>{4, 3});
+  const GroupMatch by_depth = match({{90, 10, 50}, {10, 50, 10, 90}});
+  REQUIRE(by_depth.complete);
+  CHECK(by_depth.counts == std::vector<std::uint32_t>{3, 4});
+  CHECK_FALSE(match({{90, 50, 50, 90}, {10, 10}}).complete);          // one is missing
+  CHECK_FALSE(match({{90, 50, 50, 90}, {10, 10, 10, 10}}).complete);  // one is none of the model's
+  CHECK_FALSE(match({{10, 10, 10, 50, 50}, {90, 90}}).complete);      // in another order
+}
+
+TEST_CASE("parameters without bytes on this rank follow their neighbour in its group") {
+  const auto units = units_of({1, 3});
+  const GroupMatch match =
+      match_groups(std::vector<std::vector<Bytes>>{{30, 40}, {10}}, std::vector<Bytes>{10, 30, 0, 40}, units);
+  REQUIRE(match.complete);
+  CHECK(match.order == std::vector{ParameterId{1}, ParameterId{2}, ParameterId{3}, ParameterId{0}});
+  CHECK(match.counts == std::vector<std::uint32_t>{3, 1});
+}
+
 TEST_CASE("parameters without bytes on this rank follow their neighbour") {
   const auto units = units_of({1, 3});
   const std::vector<Bytes> shards{10, 30, 0, 40};
