@@ -109,6 +109,19 @@ class SettingsTest(unittest.TestCase):
         units[2]["groups"][0]["reduce_scatter_max_input_buffers"] = 1
         self.assertEqual(settings_of(units)["reduce_scatter_max_input_buffers"], 3)
 
+    def test_groups_of_the_optimizer(self):
+        def about(groups, *more):
+            return about_of(optimizers=(ADAM | {"param_groups": groups}, *more))
+
+        names = ["layers.0.w", "layers.1.w", "layers.2.w"]
+        self.assertEqual(
+            about([["tok.weight"], [], names])["optimizer_param_groups"], [["tok.weight"], names]
+        )
+        self.assertNotIn("optimizer_param_groups", about_of())
+        self.assertNotIn("optimizer_param_groups", about([["tok.weight", *names]]))
+        self.assertNotIn("optimizer_param_groups", about([["tok.weight"], [None]]))  # of another module
+        self.assertNotIn("optimizer_param_groups", about([["tok.weight"], names], ADAM))
+
     def test_transports(self):
         units = blocks()
         for one in units:

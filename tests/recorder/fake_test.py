@@ -66,11 +66,11 @@ def sharded(model, policy=None, world_size=4):
     return model.to_empty(device="cuda")
 
 
-def stack(fake, policy=None):
+def stack(fake, policy=None, grouped=lambda parameters: parameters):
     with torch.device("meta"):
         model = Stack(64, 2)
     model = sharded(model, policy)
-    optimizer = torch.optim.Adam(model.parameters())
+    optimizer = torch.optim.Adam(grouped(list(model.parameters())))
     while not fake.done:
         optimizer.zero_grad()
         model(torch.randn((8, 64), device="cuda")).mean().backward()
@@ -89,6 +89,16 @@ class FakeTest(unittest.TestCase):
         self.assertEqual((workload["settings"]["gpus"], workload["settings"]["optimizer"]), (4, "adam"))
         shards = [op[-1]["parameter"] for op in workload["setup"] if op[0] == "alloc" and op[3] == "parameters"]
         self.assertEqual(shards, [0, 2, 3, 4, 5, 1])
+
+    def test_groups_of_the_optimizer(self):
+        def grouped(parameters):
+            decays = [p for p in parameters if p.ndim > 1]
+            others = [p for p in parameters if p.ndim <= 1]
+            return [{"params": decays, "weight_decay": 0.1}, {"params": others}]
+
+        workload = record(lambda fake: stack(fake, grouped=grouped))
+        self.assertEqual(workload["parameters_order"], [2, 3, 4, 5, 0, 1])
+        self.assertEqual(workload["optimizer_param_groups"], [4, 2])
 
     def test_hooks_are_where_fsdp2_acts(self):
         forward = [("pre_forward", 0)]

@@ -183,6 +183,14 @@ class StubTest(unittest.TestCase):
         names = [describe_optimizer(one)["torch_class"] for one in (Sub(), Own(), AdamW(), wrapper)]
         self.assertEqual(names, ["AdamW", None, None, "AdamW"])
 
+    def test_parameters_of_an_optimizer_are_named_group_by_group(self):
+        first, second, other = object(), object(), object()
+        optimizer = torch.AdamW()
+        optimizer.param_groups = [{"params": [second, other]}, {"params": [first]}]
+        found = describe_optimizer(optimizer, {id(first): "a.weight", id(second): "b.weight"})
+        self.assertEqual(found["param_groups"], [["b.weight", None], ["a.weight"]])
+        self.assertEqual((found["groups"], found["parameters"]), (2, 3))
+
     def test_set_up_is_recorded_when_asked_early(self):
         foreshard.record_setup()
         model, optimizer = small_model(), torch.AdamW()

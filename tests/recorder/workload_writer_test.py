@@ -10,6 +10,7 @@ from unittest import mock
 
 import recorder_path  # noqa: F401
 from foreshard.fake import collectives
+from foreshard.fake.facts import workload_facts
 from foreshard.fake.workload import WorkloadWriter
 
 
@@ -63,6 +64,23 @@ def write(steps=3):
 
 def allocations(program):
     return {op[1]: op for op in program if op[0] == "alloc"}
+
+
+def facts_of(about, parameters_order):
+    units = [{"unit": "", "parameters": [{"name": name, "dtype": "float32"} for name in "abcd"]}]
+    about = {"torch": "2.11", "settings": {}, "root_reshard_explicit": False, "units": units} | about
+    shapes = {name: [4] for name in "abcd"}
+    gpu = {"gpu": "NVIDIA H200", "sm_count": 132}
+    return workload_facts(about, gpu, "M", parameters_order, True, [], [], shapes, [])
+
+
+class FactsTest(unittest.TestCase):
+    def test_parameters_are_in_the_order_of_the_optimizers_groups(self):
+        one = facts_of({}, [3, 0, 1, 2])
+        self.assertEqual(one["parameters_order"], [3, 0, 1, 2])
+        self.assertNotIn("optimizer_param_groups", one)
+        two = facts_of({"optimizer_param_groups": [["d"], ["c", "a"]]}, [3, 0, 1, 2])  # b is frozen
+        self.assertEqual((two["parameters_order"], two["optimizer_param_groups"]), ([3, 2, 0, 1], [1, 3]))
 
 
 class WriterTest(unittest.TestCase):

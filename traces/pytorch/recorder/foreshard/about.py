@@ -63,6 +63,9 @@ def make_about(
     about["root_reshard_explicit"] = not units[0]["reshard_default"]
     if measured is not None:
         about["measured"] = measured
+    param_groups = _param_groups(optimizers, units)
+    if len(param_groups) > 1:
+        about["optimizer_param_groups"] = param_groups
     about["units"] = _unit_lists(units, mesh)
     if model.get("config"):
         about["model_config"] = model["config"]
@@ -130,6 +133,15 @@ def _settings(
     if len(words) == 1 and None not in words:
         settings["optimizer"] = words.pop()
     return settings
+
+
+def _param_groups(optimizers: list[dict[str, Any]], units: list[dict[str, Any]]) -> list[list[str]]:
+    """Names of the parameters of each of the optimizer's groups; none where there are several optimizers, or where one
+    has parameters that are in no unit."""
+    known = {parameter["name"] for _, group in _groups(units) for parameter in group["parameters"]}
+    groups = optimizers[0].get("param_groups", []) if len(optimizers) == 1 else []
+    named = all(name in known for group in groups for name in group)
+    return [group for group in groups if group] if named else []
 
 
 def _reshard_settings(units: list[dict[str, Any]]) -> dict[str, Any]:

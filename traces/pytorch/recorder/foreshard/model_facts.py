@@ -37,18 +37,21 @@ def _is_a(module: Any, name: str) -> bool:
     return any(kind.__name__ == name for kind in type(module).__mro__)
 
 
-def describe_optimizer(optimizer: Any) -> dict[str, Any]:
+def describe_optimizer(optimizer: Any, parameter_names: dict[int, str] | None = None) -> dict[str, Any]:
     """Class, defaults and number of parameters of an optimizer; wrappers (accelerate's, ZeroRedundancyOptimizer) are
-    looked into. `torch_class` is the class of torch.optim whose step() it runs, None for one of another package, of
+    looked into. `parameter_names`: of the model's parameters by id(); `param_groups` has them, None for a parameter of
+    something else. `torch_class` is the class of torch.optim whose step() it runs, None for one of another package, of
     whatever name, and for one that steps by itself."""
     optimizer = _wrapped(optimizer)
     groups = getattr(optimizer, "param_groups", [])
+    names = parameter_names or {}
     return {
         "class": type(optimizer).__name__,
         "torch_class": _torch_class(type(optimizer)),
         "defaults": {key: _plain(value) for key, value in getattr(optimizer, "defaults", {}).items()},
         "groups": len(groups),
         "parameters": sum(len(group["params"]) for group in groups),
+        "param_groups": [[names.get(id(parameter)) for parameter in group["params"]] for group in groups],
     }
 
 

@@ -253,8 +253,12 @@ class Recording:
             "environment": run("environment", describe_environment),
             "units": run("units", lambda: units.describe_units(roots[0])) if roots else None,
             "model": run("model", lambda: describe_model(roots[0])) if roots else None,
-            "optimizers": run("optimizer", lambda: [describe_optimizer(one) for one in self._optimizers]) or [],
+            "optimizers": run("optimizer", lambda: self._describe_optimizers(roots)) or [],
         }
+
+    def _describe_optimizers(self, roots: list[Any]) -> list[dict[str, Any]]:
+        names = units.parameter_names(roots[0]) if roots else {}
+        return [describe_optimizer(one, names) for one in self._optimizers]
 
     def _write(self, measured: dict[str, Any] | None) -> None:
         """rank.json, and about.json where this is rank 0."""

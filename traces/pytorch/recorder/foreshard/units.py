@@ -44,7 +44,7 @@ def describe_units(root: Any) -> list[dict[str, Any]]:
     """The units of one root, the root first, the others in the order of named_modules() (which is that of
     FSDPState._lazy_init's all_states). Units refer to one another by name."""
     module_names = {id(module): name for name, module in root.named_modules()}
-    parameter_names = {id(parameter): name for name, parameter in root.named_parameters()}
+    names_by_id = parameter_names(root)
     states = list(_states(root))
     names = {id(state): _unit_name(state, root, module_names) for state in states}
     units = []
@@ -59,10 +59,15 @@ def describe_units(root: Any) -> list[dict[str, Any]]:
             "backward_prefetch": _prefetched(state, "_states_to_backward_prefetch", names),
             # 2.8 and later; before, the root never reshards after forward (FSDPState._lazy_init).
             "reshard_default": bool(getattr(state, "_auto_reshard_after_forward", True)),
-            "groups": [_describe_group(group, parameter_names) for group in groups],
+            "groups": [_describe_group(group, names_by_id) for group in groups],
         }
         units.append(unit)
     return units
+
+
+def parameter_names(root: Any) -> dict[int, str]:
+    """By id() of the parameters as they are between two steps, sharded: those that the optimizer has."""
+    return {id(parameter): name for name, parameter in root.named_parameters()}
 
 
 def reduces_gradients(root: Any) -> bool:

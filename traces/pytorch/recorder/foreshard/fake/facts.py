@@ -31,6 +31,7 @@ def workload_facts(
         estimates.append("what DTensor's dispatch costs the host is not in it")
     if compiled:
         estimates.append("torch.compile was left out: a fake recording runs eager code")
+    order, param_groups = _optimizer_order(about, parameters_order)
     return {
         "name": name,
         "gpu": gpu["gpu"],
@@ -44,12 +45,28 @@ def workload_facts(
             }
             for unit in about["units"]
         ],
-        "parameters_order": parameters_order,
+        "parameters_order": order,
+        **({"optimizer_param_groups": param_groups} if param_groups else {}),
         "process_groups": process_groups,
         "estimates": estimates,
         "shards_known": True,
         "optimizer_known": optimizer_known,
     }
+
+
+def _optimizer_order(about: dict[str, Any], parameters_order: list[int]) -> tuple[list[int], list[int]]:
+    """Numbers of the parameters group by group, and how many each group has; as given where there is one group. Those in
+    none, frozen ones, follow the last group's."""
+    groups = about.get("optimizer_param_groups")
+    if not groups:
+        return parameters_order, []
+    names = [parameter["name"] for unit in about["units"] for parameter in unit["parameters"]]
+    number = {name: i for i, name in enumerate(names)}
+    order = [number[name] for group in groups for name in group]
+    others = [i for i in parameters_order if i not in set(order)]
+    counts = [len(group) for group in groups]
+    counts[-1] += len(others)
+    return order + others, counts
 
 
 def _parameter(parameter: dict[str, Any], local_shapes: dict[str, list[int]]) -> list[Any]:

@@ -184,7 +184,8 @@ class FakeRecording:
             "torch": torch.__version__,
             "variables": {k: v for k, v in os.environ.items() if k.startswith("PYTORCH_")},
         }
-        optimizers = [describe_optimizer(one) for one in self._loop.optimizers]
+        names = fsdp_units.parameter_names(self._root)
+        optimizers = [describe_optimizer(one, names) for one in self._loop.optimizers]
         inputs = self._inputs.steps if self._inputs is not None else []
         about = make_about(environment, self._units, describe_model(self._root), optimizers, inputs, None)
         return workload_facts(
