@@ -111,7 +111,7 @@ Result<void> set_fabric(const std::string& whole, sim::Network& network) {
     return tl::unexpected(wrong(text, "a pod is made of several whole leaves"));
   FORESHARD_TRY(check_suffixes(whole, kind, suffixes, network));
   network.sharp = suffixes.sharp;
-  network.pxn = !suffixes.no_pxn;
+  if (suffixes.no_pxn) network.pxn = false;
   network.rail_switches = kind == "rail" || kind == "rail-only";
   network.rails_linked = kind != "rail-only";
   network.leaf_nodes = network.pod_nodes = network.group_nodes = 0;

@@ -13,7 +13,7 @@ namespace foreshard::cli {
 inline constexpr const char* kFabricHelp =
     "how nodes are wired, instead of the profile's: flat (blocks nowhere), fat-tree:NODES[:OVER][,NODES[:OVER]] (nodes "
     "of a leaf switch, then of a pod, and bandwidth into each over that out of it), rail:NODES[:OVER] (each leaf has "
-    "one adapter of so many nodes), rail-only (so has one switch a rail, and nothing links them), "
+    "one adapter of so many nodes), rail-only (one switch a rail, and nothing links them), "
     "dragonfly:NODES[:OVER] (nodes of a group; every two groups are linked); "
     "+sharp behind it: switches add and multicast (NCCL_COLLNET_ENABLE=1), as in fat-tree:16+sharp; "
     "+no-pxn: sends to other rails go through the switches (NCCL_P2P_PXN_LEVEL=0), not over NVLink first";

@@ -132,6 +132,7 @@ bool within_limit(const RunAnswer& answer) {
 /// Of a plan that its own limit shaped (it ran out of memory, or gave cached segments back), where another one is asked
 /// about: that limit. What it reserved says nothing of a larger one.
 std::optional<Bytes> other_limit(const ExplainReport& report, const RunAnswer& ran) {
+  if (ran.deadlock) return std::nullopt;  // nothing of it is simulated again
   if (!report.memory_limit || report.run.info.kind != RunKind::planned || ran.capacity == report.memory_limit)
     return std::nullopt;
   const bool retried = result_number(report.run, "num_alloc_retries").value_or(0) > 0;

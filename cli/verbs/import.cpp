@@ -226,8 +226,8 @@ Result<void> choose_files(ImportOptions& options, Console& console) {
   FORESHARD_TRY(chosen);
   for (const std::string& note : chosen->notes) console.note("note: " + note);
   const auto problems = traces::recorder_problems(chosen->snapshot.empty() ? chosen->trace : chosen->snapshot);
-  FORESHARD_TRY(problems);
-  for (const std::string& problem : *problems) console.note("warning: the recorder says: " + problem);
+  if (!problems) console.warn(problems.error().text());
+  for (std::size_t i = 0; problems && i < problems->size(); ++i) console.warn("the recorder says: " + (*problems)[i]);
   traces::ImportRequest& request = options.request;
   if (request.snapshot.empty()) request.snapshot = chosen->snapshot;
   if (request.trace.empty()) request.trace = chosen->trace;

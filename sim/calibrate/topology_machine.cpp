@@ -74,6 +74,7 @@ class Putting {
             fmt::format("none, and PCIe slots of {:.1f} GB/s (NCCL's weight)", node_.pcie_gb_per_s));
     scale_links(std::min(1.0, node_.pcie_gb_per_s / links.ring));
     links.pcie = true;
+    machine_.network.pxn = false;  // it goes over NVLink
     links.hop = kPcieHop;
     links.tree_hop = kPcieTreeHop;
     links.nvls = false;

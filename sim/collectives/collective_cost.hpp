@@ -65,6 +65,7 @@ struct CollectivePrice {
   /// without a full stop: what it was derived from; a prediction of which it makes more than
   /// next to nothing is not `valid`.
   std::string caveat;
+  bool cannot_run = false;  ///< the caveat is that nothing carries its messages
 };
 
 /// What the first use of a communicator and of a buffer costs, once; the steady state is free of it.

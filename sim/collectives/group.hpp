@@ -78,6 +78,7 @@ struct Estimate {
   double host_us = 0;
   std::string path;
   NodePattern pattern = NodePattern::ring;  ///< of `network`
+  bool sharp = false;                       ///< the network's switches add or multicast
 };
 
 [[nodiscard]] inline Nanoseconds time_of_us(double us) {

@@ -94,14 +94,19 @@ double modelled_us(const MachineProfile& machine, const MachineProfile& seen, co
   return mechanism_of(choose(request, group).transport).estimate(machine, seen, group).us;
 }
 
+/// Of sends between nodes: some are for a rail that nothing brings them to.
+bool cannot_go(const MachineProfile& machine, const CollectiveRequest& request, const Group& group) {
+  const NodePattern pattern = request.kind == CollectiveKind::all_to_all ? NodePattern::all_to_all : NodePattern::send;
+  const bool sends = request.kind == CollectiveKind::all_to_all || request.kind == CollectiveKind::send_recv;
+  return sends && rails_apart(machine) && other_rail_share(machine, group, pattern) > 0;
+}
+
 std::string caveat(const MachineProfile& machine, const CollectiveRequest& request, Transport ran, const Group& group,
                    std::uint32_t measured_ranks) {
   const std::string nodes = group.one_node() ? std::string{} : fmt::format(" on {:.0f} nodes", group.nodes);
   std::string text =
       fmt::format("{} {} of {} ranks{} is modelled", name(ran), dashed_name(request.kind), request.ranks, nodes);
-  const NodePattern pattern = request.kind == CollectiveKind::all_to_all ? NodePattern::all_to_all : NodePattern::send;
-  const bool sends = request.kind == CollectiveKind::all_to_all || request.kind == CollectiveKind::send_recv;
-  if (sends && rails_apart(machine) && other_rail_share(machine, group, pattern) > 0)
+  if (cannot_go(machine, request, group))
     return text + ": its messages between rails cannot go, as the rails are not linked and PXN needs NVLink";
   if (measured_ranks == 0) return text + fmt::format(", not measured on {}", machine.name);
   return text + fmt::format(" and scaled by what {} ranks took on {}", measured_ranks, machine.name);
@@ -166,8 +171,11 @@ CollectivePrice ModelledCollectives::price_on(const MachineProfile& machine, con
   const TransportChoice taken = choose(request, group);
   Estimate cost = mechanism_of(taken.transport).estimate(machine, seen_, group);
   const TableCorrection::Correction measured = correction_.correction(request, taken.transport);
+  // No table is of switches that add: of the way that NCCL takes without them it says nothing of this one.
+  const double factor = cost.sharp ? 1 : measured.factor;
+  const std::uint32_t measured_ranks = cost.sharp ? 0 : measured.measured_ranks;
   CollectivePrice price;
-  price.time = time_of_us(cost.us * measured.factor);
+  price.time = time_of_us(cost.us * factor);
   price.period = std::max(price.time, time_of_us(measured.issue_us + cost.host_us));
   price.uses = cost.uses;
   price.sms = cost.sms;
@@ -181,8 +189,9 @@ CollectivePrice ModelledCollectives::price_on(const MachineProfile& machine, con
   price.path = std::move(cost.path);
   price.path += taken.why.empty() ? registered_note(request, group) : ": " + taken.why;
   price.why_not_asked = taken.why;
-  if (measured.measured_ranks != request.ranks)
-    price.caveat = caveat(machine, request, taken.transport, group, measured.measured_ranks);
+  price.cannot_run = cannot_go(machine, request, group);
+  if (price.cannot_run || measured_ranks != request.ranks)
+    price.caveat = caveat(machine, request, taken.transport, group, measured_ranks);
   return price;
 }
 

@@ -75,6 +75,7 @@ double network_us(const MachineProfile& machine, const Group& group, const Peers
 
 std::string_view rail_words(const MachineProfile& machine, const Group& group) {
   if (other_rail_share(machine, group, pattern_of(group)) <= 0) return {};
+  if (rails_apart(machine)) return ", none to other rails";
   if (relays_by_pxn(machine)) return ", to other rails by PXN";
   if (machine.network.rail_switches) return ", to other rails through the switches (no PXN)";
   return ", no PXN";

@@ -1,5 +1,6 @@
 #include "sim/collectives/rails.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include "sim/collectives/network_rate.hpp"

@@ -32,6 +32,7 @@ Estimate priced(const MachineProfile& machine, const Group& group, const Moved& 
              stall_us(machine.links.nvls_stall, group.wire());
     out.sms = machine.nccl.nvls_channels;
     out.hbm = 2 * group.bytes;
+    out.sharp = true;
     out.path = fmt::format("NCCL NVLS and SHARP, {} channels", out.sms);
     return out;
   }
@@ -44,6 +45,7 @@ Estimate priced(const MachineProfile& machine, const Group& group, const Moved& 
            std::max(transfer_us(out.link, machine.links.ring * moved.direct_efficiency), outside);
   out.sms = ring_channels(network.channels, group.bytes, group.ranks, Protocol::simple);
   out.hbm = 3.5 * group.wire();
+  out.sharp = true;
   out.path = fmt::format("NCCL CollNetDirect and SHARP, {} channels", out.sms);
   return out;
 }

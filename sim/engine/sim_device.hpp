@@ -77,6 +77,7 @@ inline constexpr std::size_t kStreamPlaces = 3;
 struct DerivedPrices {
   std::string caveat;  ///< CollectivePrice::caveat
   Nanoseconds alone;   ///< what all of them take by themselves
+  bool cannot_run = false;
 };
 
 class SimDevice final : public Device {

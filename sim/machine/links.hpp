@@ -82,7 +82,7 @@ struct NcclConstants {
   double symmetric_latency = 0;       ///< us
   double symmetric_ll_latency = 0;    ///< us
   double symmetric_wait = 0;          ///< us a warp waits for a load from a peer, there and back
-  double symmetric_channel = 0;       ///< GB/s of one CTA, as NCCL chooses their number
+  double symmetric_channel = 0;       ///< GB/s of one CTA, by which NCCL chooses their number and few warps store
   double symmetric_most = 0;          ///< GB/s, as NCCL chooses their number
   double copy_engine_sync = 0;        ///< us of each of the two barriers of a copy-engine all-gather
   double barrier = 0;                 ///< us of a barrier kernel of pytorch#130583

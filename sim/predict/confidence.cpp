@@ -143,11 +143,17 @@ std::string clause(std::string_view sentence) {
   return out;
 }
 
-/// Gradient clipping's norm and a logged loss are all-reduced too: prices of so little say nothing of the step.
-bool is_negligible(const DerivedPrices& derived, const Simulation& simulation) {
+/// Of all steps, what prices take that were not measured. Gradient clipping's norm and a logged loss are all-reduced,
+/// too: so little says nothing of the step.
+bool are_negligible(const Simulation& simulation) {
   constexpr double kOfAllSteps = 0.002;  // five times as long, and a step is 1 % longer
   if (simulation.deadlock || simulation.step_end.empty()) return false;
-  return derived.alone.ms() < kOfAllSteps * simulation.step_end.back().ms();
+  double alone = 0;
+  for (const DerivedPrices& derived : simulation.derived) {
+    if (derived.cannot_run) return false;
+    alone += derived.alone.ms();
+  }
+  return alone < kOfAllSteps * simulation.step_end.back().ms();
 }
 
 }  // namespace
@@ -271,11 +277,10 @@ void judge_steps(const Workload& workload, Prediction& p) {
 }
 
 void judge_prices(const Workload& adapted, const Simulation& simulation, Prediction& p) {
-  for (const DerivedPrices& derived : simulation.derived) {
-    if (is_negligible(derived, simulation)) continue;
-    estimate(derived.caveat, p);
-    ++p.not_measured;
-  }
+  const bool negligible = are_negligible(simulation);
+  for (const DerivedPrices& derived : simulation.derived)
+    negligible ? p.warnings.push_back(derived.caveat + ": next to nothing of a step") : estimate(derived.caveat, p);
+  p.not_measured = negligible ? 0 : simulation.derived.size();
   if (simulation.outcome.sections_missing > 0 && adapted.has_timing)
     estimate(
         fmt::format("{} FSDP sections have no captured cost and count as free", simulation.outcome.sections_missing),

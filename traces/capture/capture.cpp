@@ -92,7 +92,10 @@ std::vector<std::optional<StepTiming>> timing_by_size(const StepTiming& timing, 
     const StepTiming* other = source.other ? profiled[*source.other] : nullptr;
     out.emplace_back(source.profiled ? *profiled[source.step] : scaled_timing(*profiled[source.step], other, source));
   }
-  for (std::size_t k = 0; k < sizes.steps.size(); ++k) sizes.steps[k].profiled = sources.of[sizes.size_of[k]].profiled;
+  for (std::size_t k = 0; k < sizes.steps.size(); ++k) {
+    const TimesSource& source = sources.of[sizes.size_of[k]];
+    sizes.steps[k].profiled = source.profiled || !source.same_hooks;  // what has no times is not scaled
+  }
   return out;
 }
 
@@ -132,14 +135,18 @@ Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Ca
   StepSizes sizes = step_sizes(built.steps, input.settings);
   std::vector<std::optional<StepTiming>> timing;  // by size; empty: all are as input.timing says
   bool assumed = false;
-  if (sizes.differ && input.timing != nullptr) timing = timing_by_size(*input.timing, sizes, assumed);
+  const bool other_hooks = input.timing != nullptr && !sizes.hooks.empty() && !input.timing->sizes.empty() &&
+                           hook_places(*input.timing) != sizes.hooks[sizes.size_of.back()];
+  if (input.timing != nullptr && (sizes.differ || other_hooks)) timing = timing_by_size(*input.timing, sizes, assumed);
+  const std::size_t untimed = untimed_in_cycle(sizes, timing);
+  const bool any_timed = untimed < sizes.cycle;
   for (std::size_t k = 0; k < built.steps.size(); ++k) {
-    const bool untimed = !timing.empty() && !timing[sizes.size_of[k]];
-    if (input.timing == nullptr || untimed) {
+    if (input.timing == nullptr || (any_timed && !timing.empty() && !timing[sizes.size_of[k]])) {
       workload.steps.push_back(memory_program(built.steps[k]));
       continue;
     }
-    const StepTiming* times = timing.empty() ? input.timing : &*timing[sizes.size_of[k]];
+    const bool has = !timing.empty() && timing[sizes.size_of[k]];
+    const StepTiming* times = has ? &*timing[sizes.size_of[k]] : input.timing;
     auto joined = join_step(built.steps[k], *times, input.units, k == 0);
     FORESHARD_TRY(joined);
     workload.steps.push_back(std::move(*joined));
@@ -151,7 +158,7 @@ Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Ca
          same_program(workload.steps.back(), workload.steps[workload.steps.size() - 1 - workload.cycle]))
     workload.steps.pop_back();
   if (input.timing != nullptr) {
-    if (const std::size_t untimed = untimed_in_cycle(sizes, timing); untimed > 0)
+    if (untimed > 0)
       workload.estimates.push_back(fmt::format(
           "{} of the {} recorded steps that the time is the mean of pass hooks that no profiled step passes: their "
           "kernels are not in it",

@@ -145,7 +145,7 @@ class StepCutter {
       last_ = call.end;
       if (open_ != kNone) {
         out_.lost_waits += call.ends_trace ? 0 : 1;
-        trace_ended_ |= call.ends_trace;  // what follows is the profiler's
+        trace_ended_ = &call == &calls_.calls.back();  // what follows is the profiler's
         section_carry_ += host;
       } else {
         items.push_back({StepItem::kSynchronize, host, clock_});

@@ -111,7 +111,7 @@ class Builder {
   void find_late_frees();
   void build_setup();
   void build_step(std::size_t step);
-  void end_as_the_step_before();
+  void end_as_a_step_before();
   void add_event(std::vector<PlacedOp>& ops, std::uint32_t event, std::int32_t step, double position);
   [[nodiscard]] MemoryCategory category(std::uint32_t allocation) const;
   [[nodiscard]] std::uint32_t end_of_step(std::size_t step) const;
@@ -452,12 +452,12 @@ void Builder::build_step(std::size_t step) {
 }
 
 /// A recording that ends with its last optimizer lacks what the script does behind it: frees of that step's own
-/// tensors, and of gradients where no range of the next step frees them. The last step ends as the one before where
-/// both are the same as far as it was recorded; of steps that differ only the freed gradients are known.
-void Builder::end_as_the_step_before() {
+/// tensors, and of gradients where no range of the next step frees them. The last step ends as the latest one that is
+/// the same as far as it was recorded; where there is none (or that one makes tensors there) it frees the gradients
+/// alone.
+void Builder::end_as_a_step_before() {
   if (out_.steps.size() < 2) return;
   std::vector<PlacedOp>& last = out_.steps.back();
-  const std::vector<PlacedOp>& before = out_.steps[out_.steps.size() - 2];
   const auto behind_hooks = [](const std::vector<PlacedOp>& ops) {
     const auto hook = std::find_if(ops.rbegin(), ops.rend(),
                                    [](const PlacedOp& p) { return p.op.kind == OpKind::hook && !p.unmarked; });
@@ -466,14 +466,17 @@ void Builder::end_as_the_step_before() {
   const auto is_zero_grad = [](const PlacedOp& p) { return p.unmarked; };
   const auto is_alloc = [](const PlacedOp& p) { return p.op.kind == OpKind::alloc; };
   if (std::any_of(behind_hooks(last), last.cend(), is_zero_grad)) return;
-  const bool same = last.size() <= before.size() && std::none_of(behind_hooks(before), before.end(), is_alloc) &&
-                    std::equal(last.begin(), last.end(), before.begin(), [](const PlacedOp& a, const PlacedOp& b) {
-                      return a.unmarked == b.unmarked && same_op(a.op, b.op);
-                    });
-  if (same)
-    for (std::size_t i = 0; i < last.size(); ++i) last[i].op.category = before[i].op.category;
-  for (auto op = same ? before.begin() + std::ssize(last) : behind_hooks(before); op != before.end(); ++op) {
-    if (!same && !is_zero_grad(*op)) continue;
+  const auto same = std::find_if(std::next(out_.steps.rbegin()), out_.steps.rend(), [&](const auto& before) {
+    return last.size() <= before.size() && std::none_of(behind_hooks(before), before.end(), is_alloc) &&
+           std::equal(last.begin(), last.end(), before.begin(), [](const PlacedOp& a, const PlacedOp& b) {
+             return a.unmarked == b.unmarked && same_op(a.op, b.op);
+           });
+  });
+  const bool found = same != out_.steps.rend();
+  const std::vector<PlacedOp>& like = found ? *same : *std::next(out_.steps.rbegin());
+  for (std::size_t i = 0; found && i < last.size(); ++i) last[i].op.category = like[i].op.category;
+  for (auto op = found ? like.begin() + std::ssize(last) : behind_hooks(like); op != like.end(); ++op) {
+    if (!found && !is_zero_grad(*op)) continue;
     last.push_back(*op);
     last.back().position = 1;
   }
@@ -500,7 +503,7 @@ BuiltPrograms Builder::build() {
   find_late_frees();
   build_setup();
   for (std::size_t s = 0; s < hooks_.steps.size(); ++s) build_step(s);
-  end_as_the_step_before();
+  end_as_a_step_before();
   return std::move(out_);
 }
 

@@ -68,16 +68,17 @@ void add_stat(std::vector<ImportStat>& stats, std::string name, Severity severit
 /// A recorder that ends with the last optimizer does so inside the range of its step(): where a kind of step is seen
 /// there alone, the host time up to that range's end is the recorder's. It is the same code in all kinds.
 void take_least_end_of_optimizer(std::vector<StepTiming>& kinds) {
-  std::vector<TimedSegment*> ends;
-  for (StepTiming& kind : kinds)
-    for (TimedSegment& segment : kind.segments)
-      if (segment.hook == Hook::optimizer_end) ends.push_back(&segment);
-  if (ends.empty()) return;
-  const auto by_host = [](const TimedSegment* a, const TimedSegment* b) {
-    return a->hook_host_before < b->hook_host_before;
+  std::optional<Nanoseconds> least;
+  const auto each_end = [&](auto&& use) {
+    for (StepTiming& kind : kinds)
+      for (TimedSegment& segment : kind.segments)
+        if (segment.hook == Hook::optimizer_end) use(kind, segment.hook_host_before);
   };
-  const Nanoseconds least = (*std::min_element(ends.begin(), ends.end(), by_host))->hook_host_before;
-  for (TimedSegment* end : ends) end->hook_host_before = least;
+  each_end([&](StepTiming&, Nanoseconds host) { least = std::min(least.value_or(host), host); });
+  each_end([&](StepTiming& kind, Nanoseconds& host) {
+    kind.host_total -= host - *least;
+    host = *least;
+  });
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 namespace foreshard::traces {
 
 /// The pool that torch.distributed._symmetric_memory.get_mem_pool makes is no_split: a request takes a whole segment.
-/// So, where `settings` gather or reduce through symmetric memory, the private pools whose segments all are one block.
+/// So, where `settings` gather or reduce through symmetric memory, the private pools of which no segment ever held two
+/// blocks at once.
 [[nodiscard]] std::vector<ReplayPool> symmetric_pools(const Snapshot& snapshot, const Settings& settings);
 
 }  // namespace foreshard::traces

@@ -245,7 +245,7 @@ class Recording:
             self._guard.note(f"{len(roots)} root FSDP2 modules, none around the others: there is no about.json")
         elif len(roots) > 1:
             self._guard.note(
-                f"{len(roots)} root FSDP2 modules, and an import takes one apart: about.json describes the one that "
+                f"{len(roots)} root FSDP2 modules, of which an import knows one: about.json describes that which "
                 "trains most parameters"
             )
         self._has_about = bool(roots) and units.share_of_first(roots) >= _WHOLE_MODEL
