@@ -205,8 +205,11 @@ std::string fit_answer(const ExplainReport& report) {
                          : fmt::format("does not fit {}: {} reserved at the peak, {} more", limit, peak,
                                        format_bytes(printed_difference(*ran.peak_reserved, *report.memory_limit)));
   if (answer.deadlock) return text + " until then";
+  const bool of_this_limit = report.run.info.kind == RunKind::planned && ran.capacity == report.memory_limit;
   if (!report.remedies)
-    return text + "; whether it lives where the allocator gives cached segments back was not simulated";
+    return of_this_limit && ran.out_of_memory
+               ? text
+               : text + "; whether it lives where the allocator gives cached segments back was not simulated";
   return text +
          (ran.out_of_memory ? ", and simulated under that limit it does again; "
                             : ", and simulated under that limit it runs out of memory; ") +

@@ -184,7 +184,7 @@ void judge_basis(const PredictionSpec& spec, const Workload& workload, const Set
       gpu = std::hypot(gpu, spec.adapted);
     }
   }
-  if (std::abs(p.host_scale.anchor - 1) > spec.anchor_range && !p.host_bound)
+  if (std::abs(p.host_scale.anchor - 1) > spec.anchor_range)
     rest_on(Basis::anchor, std::abs(std::log(p.host_scale.anchor)), p);
   if (p.host_scale.late_rank >= 0 && !from_model(workload)) rest_on(Basis::anchor, std::log1p(spec.anchor_range), p);
   const double below = bound.faster_ms > 0 ? std::log(bound.step_ms / bound.faster_ms) : 0;

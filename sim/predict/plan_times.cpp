@@ -16,6 +16,13 @@ namespace foreshard::sim {
 namespace {
 
 void judge_anchor(const PredictionSpec& spec, Prediction& p) {
+  const HostScale& scale = p.host_scale;
+  if (scale.source == HostScale::Source::steady && scale.measured_ms > 0 &&
+      std::abs(scale.simulated_ms / scale.measured_ms - 1) > spec.anchor_range)
+    estimate(fmt::format("the recorded settings simulate {:.1f} ms where {:.1f} ms were measured, however fast their "
+                         "host is taken to be: a profiled step was held up, say (profile more of them)",
+                         scale.simulated_ms, scale.measured_ms),
+             p);
   if (std::abs(p.host_scale.anchor - 1) > spec.anchor_range)
     estimate(
         fmt::format("the recorded settings simulate {:.0f} % away from what was measured there, and the plan takes "
@@ -107,6 +114,11 @@ std::optional<Span> set_step(const Simulation& simulation, double anchor, Predic
 
 }  // namespace
 
+double applied_anchor(const PredictionSpec& spec, const Prediction& p) {
+  const bool explained = std::abs(p.host_scale.anchor - 1) <= spec.anchor_range;
+  return p.host_bound && explained ? 1 : p.host_scale.anchor;
+}
+
 void add_step(const PredictionSpec& spec, const Simulation& simulation, double anchor, Prediction& p) {
   judge_anchor(spec, p);
   static_cast<void>(set_step(simulation, anchor, p));
@@ -117,7 +129,7 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Setti
                const Simulation& simulation, const HostBound& bound, Prediction& p) {
   p.host_bound = bound.host_bound;
   p.host_ms = bound.host_ms;
-  const double k = p.host_bound ? 1.0 : p.host_scale.anchor;
+  const double k = applied_anchor(spec, p);
   stretch(p.run, k);
   p.gpu_step_ms = bound.gpu_step_ms * k;
   if (const auto span = set_step(simulation, k, p)) {

@@ -11,6 +11,11 @@
 
 namespace foreshard::sim {
 
+/// What `p`'s simulated times are multiplied by: HostScale::anchor where the GPU binds the step, 1 where its host does.
+/// An anchor that nothing explains (the plan is not valid then) counts for every plan of the recording: else those
+/// that the host binds would look faster for it.
+[[nodiscard]] double applied_anchor(const PredictionSpec& spec, const Prediction& p);
+
 /// The step's time alone, that of `simulation`'s steady step times `anchor`, with what makes it doubtful.
 void add_step(const PredictionSpec& spec, const Simulation& simulation, double anchor, Prediction& p);
 

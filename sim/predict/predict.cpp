@@ -218,7 +218,7 @@ Result<void> add_trials(const Workload& adapted, const PredictRequest& request, 
     p.part_of_trials = *trials;
     return {};
   }
-  p.trials = trial_times(*trials, *request.trials, request.settings.world(), p.host_bound ? 1 : p.host_scale.anchor);
+  p.trials = trial_times(*trials, *request.trials, request.settings.world(), applied_anchor(machine.prediction, p));
   p.trials->only_chance = p.ranks.size() < 2;
   return {};
 }
@@ -255,7 +255,7 @@ Result<void> add_beside(const Workload& adapted, const PredictRequest& request, 
                                      simulation, {other->workload, settings, plan->host_scale.factor});
   FORESHARD_TRY(steps);
   out.meets = !steps->empty();
-  for (const Nanoseconds& step : *steps) out.steps_ms.push_back(step.ms() * (p.host_bound ? 1 : p.host_scale.anchor));
+  for (const Nanoseconds& step : *steps) out.steps_ms.push_back(step.ms() * applied_anchor(machine.prediction, p));
   if (std::vector<double> sorted = out.steps_ms; out.meets) {
     std::sort(sorted.begin(), sorted.end());
     out.median_ms = sorted[(sorted.size() - 1) / 2];  // a nearest rank, as of trials
@@ -289,7 +289,7 @@ Result<void> add_flapping(const Workload& adapted, const PredictRequest& request
     p.valid = false;
     return {};
   }
-  const double anchor = p.host_bound ? 1 : p.host_scale.anchor;
+  const double anchor = applied_anchor(machine.prediction, p);
   p.flapping = flapping_times(flapping, *played, played->without.ms() * (anchor - 1));
   return {};
 }
@@ -299,7 +299,7 @@ Result<void> add_ranks(const Workload& adapted, const PredictRequest& request, c
                        const SimulationRequest& simulation_request, const AdaptedRanks& others,
                        const RankSimulation& ranks, Prediction& p) {
   if (p.ranks.empty()) return {};
-  const double anchor = p.host_bound ? 1 : p.host_scale.anchor;
+  const double anchor = applied_anchor(machine.prediction, p);
   p.step_alike_ms *= anchor;
   if (request.kept_ranks == kNoRanks) return {};
   const auto costs = difference_costs(adapted, request.settings, machine, simulation_request, others.differences,
@@ -374,7 +374,7 @@ Result<void> add_step_alone(const Workload& workload, const Workload& adapted, c
     FORESHARD_TRY(bound);
     p.host_bound = bound->host_bound;
   }
-  const double anchor = p.host_bound ? 1 : p.host_scale.anchor;
+  const double anchor = applied_anchor(machine.prediction, p);
   if (request.keep_run) stretch(p.run, anchor);
   add_step(machine.prediction, simulation, anchor, p);
   return {};

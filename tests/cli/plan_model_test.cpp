@@ -70,7 +70,7 @@ TEST_CASE("models that cannot be planned say why") {
   const TemporaryFolder folder;
   const Answer family = run_cli({"plan", folder.write("config.json", R"({"model_type": "t5"})")});
   CHECK(family.status == 2);
-  CHECK(family.err.find("llama, qwen2, qwen3, mixtral, qwen3_moe, deepseek_v3, gpt2") != std::string::npos);
+  CHECK(family.err.find("llama, mistral, qwen2, qwen3, mixtral, qwen3_moe, deepseek_v3, gpt2") != std::string::npos);
   const Answer size = run_cli({"plan", folder.write("config.json", R"({"model_type": "llama"})")});
   CHECK(size.status == 3);
   CHECK(size.err.find("config.json, num_hidden_layers: this key is missing") != std::string::npos);

@@ -109,6 +109,7 @@ TEST_CASE("GPUs without NVLink send over their slots, and the plan knows what th
   CHECK_FALSE(machine.links.nvls);
   CHECK(machine.links.hop.simple == 5.7);
   CHECK(machine.rates.pcie == Approx(31.5e9).epsilon(0.01));
+  CHECK_FALSE(machine.network.pxn);  // sends to other rails cannot go over NVLink first
   CHECK(rail_bandwidth(machine) == Approx(12.5 * machine.network.efficiency / 4));
   REQUIRE(on.differs.size() == 5);  // links, host copies, GPUs, adapters
   CHECK(on.differs[4].find("GPUDirect RDMA") != std::string::npos);
