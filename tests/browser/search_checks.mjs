@@ -10,11 +10,15 @@ export async function searchChecks({ check, open, settle, shot }) {
     assert.ok((await marks.count()) > 10, 'every point has a mark');
     // Those that the front kept are the ones whose step is at hand: the others say what they were.
     const shown = [];
+    const told = [];
     for (let i = 0; i < (await marks.count()) && shown.length === 0; ++i) {
       await marks.nth(i).dispatchEvent('click');
       await page.waitForTimeout(100);
       if ((await page.locator('.back').count()) > 0) shown.push(i);
-      else assert.match(await page.locator('.notice').innerText(), /ms.*GiB/);
+      else {
+        told.push(i);
+        assert.match(await page.locator('.notice').innerText(), /ms.*GiB/);
+      }
     }
     assert.equal(shown.length, 1, 'the step of one of the front is shown');
     await settle(page);
@@ -22,6 +26,13 @@ export async function searchChecks({ check, open, settle, shot }) {
     await page.locator('.back').first().click();
     await settle(page);
     assert.equal(await answer(), best);
+    // A notice stands its own 2.5 s, not until those of the one before are over.
+    assert.ok(told.length > 0, 'a point that the front did not keep says what it was');
+    await marks.nth(told[0]).dispatchEvent('click');
+    await page.waitForTimeout(1500);
+    await marks.nth(told[0]).dispatchEvent('click');
+    await page.waitForTimeout(1500);
+    assert.match(await page.locator('.notice').innerText(), /ms.*GiB/);
     await close();
   });
 

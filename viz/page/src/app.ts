@@ -66,6 +66,7 @@ export class App implements Page {
   private readonly pictures = new Pictures((point, text) => this.showPoint(point, text));
   private readonly notice = el('div', { className: 'notice', hidden: true });
   private readonly help = helpDialog();
+  private noticeTimer = 0;
   private drawAsked = false;
 
   constructor(
@@ -180,7 +181,8 @@ export class App implements Page {
   private say(text: string): void {
     this.notice.textContent = text;
     this.notice.hidden = false;
-    window.setTimeout(() => (this.notice.hidden = true), NOTICE_TIME);
+    window.clearTimeout(this.noticeTimer); // of the notice before, which would take this one away
+    this.noticeTimer = window.setTimeout(() => (this.notice.hidden = true), NOTICE_TIME);
   }
   private async copyLink(): Promise<void> {
     this.link.write();
