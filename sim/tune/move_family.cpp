@@ -1,6 +1,7 @@
 #include "sim/tune/move_family.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -63,11 +64,22 @@ MoveFamilies changed_families(const Settings& from, const Settings& to) {
   return out;
 }
 
+bool same_samples(const Settings& a, const Settings& b) {
+  const auto samples = [](const Settings& s) { return std::uint64_t{s.batch.value_or(1)} * s.accumulate; };
+  return samples(a) == samples(b);
+}
+
+void forget_units(Settings& settings) {
+  settings.prefetch_lists = {};
+  settings.reshard_of_unit.clear();
+}
+
 Settings with_family_of(const Settings& from, MoveFamily family, const Settings& to) {
   Settings out = to;
   for (const auto& [key, value] : setting_options(from))
     // A value that was written is one that can be read.
     if (family_of(key) == family) static_cast<void>(set_setting(out, key, value));
+  if (family == MoveFamily::units && out != to) forget_units(out);
   return out;
 }
 

@@ -80,7 +80,14 @@ class MoveFamilies {
 /// What differs between two settings.
 [[nodiscard]] MoveFamilies changed_families(const Settings& from, const Settings& to);
 
-/// `to` with the settings of one family as `from` has them.
+/// Whether a step of both has as many samples: batch times accumulation. A search never changes them, so that the
+/// fastest step trains the most.
+[[nodiscard]] bool same_samples(const Settings& a, const Settings& b);
+
+/// What is said by unit (prefetch lists, `reshard_of_unit`) taken back: other settings made other units.
+void forget_units(Settings& settings);
+
+/// `to` with the settings of one family as `from` has them. With other units, what is said by unit is forgotten.
 [[nodiscard]] Settings with_family_of(const Settings& from, MoveFamily family, const Settings& to);
 
 /// All of `settings` but when which all-gather is issued, as text: points of one class have one program, one set of

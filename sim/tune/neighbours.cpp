@@ -57,8 +57,7 @@ void Neighbours::add(std::string phrase, std::function<void(Settings&)> change) 
   if (out.families.has(MoveFamily::units)) {  // what is said by unit is of units that are no more
     out.change = [change = out.change](Settings& s) {
       change(s);
-      s.prefetch_lists = {};
-      s.reshard_of_unit.clear();
+      forget_units(s);
     };
     out.settings = at_;
     out.change(out.settings);
@@ -67,6 +66,7 @@ void Neighbours::add(std::string phrase, std::function<void(Settings&)> change) 
   const bool separates = out.settings.separate_reduce_scatter_group && !at_.separate_reduce_scatter_group;
   if (separates && !holds(RuleId::separate_reduce_group, out.settings.pytorch)) return;
   if (!position_.allowed.holds(changed_families(position_.start, out.settings)) || !check(out.settings)) return;
+  if (!same_samples(position_.start, out.settings)) return;
   if (seen_.insert(text_of(out.settings)).second) list_.push_back(std::move(out));
 }
 
@@ -155,11 +155,12 @@ void Neighbours::kept() {
 
 void Neighbours::reshard_groups() {
   constexpr std::uint32_t kLargest = 64;
-  for (std::uint32_t size = 2; size < std::min(at_.shard_ranks(), kLargest); size *= 2)
-    add(fmt::format("after forward parameters stay sharded over {} ranks: backward gathers from them alone", size),
-        [size](Settings& s) {
-          s.reshard_after_forward = {Reshard::Kind::group, size};
-        });
+  for (std::uint32_t size = 2; size < std::min(at_.shard_ranks(), kLargest); ++size)
+    if (at_.shard_ranks() % size == 0)
+      add(fmt::format("after forward parameters stay sharded over {} ranks: backward gathers from them alone", size),
+          [size](Settings& s) {
+            s.reshard_after_forward = {Reshard::Kind::group, size};
+          });
 }
 
 void Neighbours::wrapping() {
@@ -183,10 +184,12 @@ void Neighbours::reductions() {
 }
 
 void Neighbours::meshes() {
-  for (std::uint32_t replicate = 1; replicate <= at_.world() / at_.tensor_parallel; replicate *= 2)
-    add(replicate == 1 ? std::string("no HSDP: shards over all ranks")
-                       : fmt::format("HSDP: {} copies, whose gradients are all-reduced", replicate),
-        [replicate](Settings& s) { s.replicate = replicate; });
+  const std::uint32_t ranks = at_.world() / at_.tensor_parallel;
+  for (std::uint32_t replicate = 1; replicate <= ranks; ++replicate)
+    if (ranks % replicate == 0)
+      add(replicate == 1 ? std::string("no HSDP: shards over all ranks")
+                         : fmt::format("HSDP: {} copies, whose gradients are all-reduced", replicate),
+          [replicate](Settings& s) { s.replicate = replicate; });
 }
 
 /// Where something is recomputed, or nothing fits: fewer or more of the blocks.
@@ -256,14 +259,17 @@ std::vector<Neighbour> simpler_settings(const Settings& start, const Settings& a
   std::vector<Neighbour> out;
   std::set<std::string> seen{text_of(at)};
   const auto add = [&](const Settings& settings) {
-    if (check(settings) && seen.insert(text_of(settings)).second) out.push_back({settings, {}, {}, {}});
+    if (same_samples(start, settings) && check(settings) && seen.insert(text_of(settings)).second)
+      out.push_back({settings, {}, {}, {}});
   };
   for (const MoveFamily family : kEnumValues<MoveFamily>) add(with_family_of(start, family, at));
   const auto before = setting_options(start);
   const auto after = setting_options(at);
   for (std::size_t i = 0; i < after.size(); ++i) {
     Settings settings = at;
-    if (after[i] != before[i] && set_setting(settings, after[i].first, before[i].second)) add(settings);
+    if (after[i] == before[i] || !set_setting(settings, after[i].first, before[i].second)) continue;
+    if (changed_families(at, settings).has(MoveFamily::units)) forget_units(settings);
+    add(settings);
   }
   const std::uint32_t forward = at.forward_prefetch.value_or(0);
   const std::uint32_t backward = at.backward_prefetch.value_or(1);

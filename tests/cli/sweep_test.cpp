@@ -159,6 +159,11 @@ TEST_CASE("the table names the best, its ties and its Python") {
 TEST_CASE("a flag alone means true, its negation false") {
   CHECK(answer_of({"--unshard-async"})["points"].size() == 1);
   CHECK(answer_of({"--unshard-async", "--gpus", "2"})["points"].size() == 2);
+  const json off = answer_of({"--no-root-reshard-explicit"});  // as plan takes it
+  REQUIRE(off["points"].size() == 1);
+  CHECK(off["points"] == answer_of({"--root-reshard-explicit", "false"})["points"]);
+  CHECK(off["points"][0]["settings"]["root_reshard_explicit"] == false);
+  CHECK(answer_of({"--no-unshard-async", "--unshard-async"})["points"].size() == 2);
 }
 
 TEST_CASE("wrong ranges and words are wrong usage, with a suggestion") {

@@ -114,3 +114,43 @@ TEST_CASE("every setting is of one family, or stays") {
   CHECK(class_of(other) == class_of(base()));
   CHECK(with_family_of(base(), MoveFamily::prefetch, other) == base());
 }
+
+TEST_CASE("a step keeps its samples, also where a change is taken back") {
+  Place place;
+  place.start.accumulate = 2;
+  place.allowed.set(MoveFamily::batch, true);
+  const auto list = neighbours(place.position());
+  CHECK(has(place, list, "--batch 4 --accumulate 1"));
+  for (const Neighbour& one : list) CHECK(same_samples(place.start, one.settings));
+  Settings at = place.start;
+  at.batch = 4;
+  at.accumulate = 1;
+  const auto simpler = simpler_settings(place.start, at);
+  CHECK(std::any_of(simpler.begin(), simpler.end(), [&](const Neighbour& one) { return one.settings == place.start; }));
+  for (const Neighbour& one : simpler) CHECK(same_samples(place.start, one.settings));  // not 2 x 1, nor 4 x 2
+}
+
+TEST_CASE("units that are taken back take what was said by unit with them") {
+  Place place;
+  Settings at = place.start;
+  at.units_per_group = 2;
+  at.reshard_of_unit["layers.2, layers.3"] = {Reshard::Kind::never, 0};
+  const auto simpler = simpler_settings(place.start, at);
+  CHECK(std::any_of(simpler.begin(), simpler.end(),
+                    [](const Neighbour& one) { return one.settings.units_per_group == 1; }));
+  for (const Neighbour& one : simpler)
+    if (one.settings.units_per_group == 1) CHECK(one.settings.reshard_of_unit.empty());
+}
+
+TEST_CASE("HSDP and smaller meshes after forward are tried of every size that divides the ranks") {
+  Place place;
+  place.start.nodes = 1;
+  place.start.gpus = 12;
+  const auto list = neighbours(place.position());
+  for (const char* size : {"2", "3", "4", "6"}) {
+    CHECK(has(place, list, std::string("--replicate ") + size));
+    CHECK(has(place, list, std::string("--reshard-after-forward ") + size));
+  }
+  CHECK(has(place, list, "--replicate 12"));
+  CHECK_FALSE(has(place, list, "--replicate 8"));
+}
