@@ -27,7 +27,9 @@ void RangeOptions::add_to(OptionSet& set) {
         .group("Settings: lists (a,b) and ranges (1..4) of");
     // As plan writes it, whose lines are copied here; help has the option itself, with its two values.
     if (flag)
-      set.add_flag(setting.option("false"), [&given](bool) { given.texts.emplace_back("false"); }, "").group("");
+      set.add_flag(
+             setting.option("false"), [&given](bool) { given.texts.emplace_back("false"); }, "")
+          .group("");
   }
 }
 

@@ -11,8 +11,10 @@
 namespace foreshard::sim {
 namespace {
 
-/// As many are begun before it is asked whether time is left.
+/// As many are chosen before it is looked at what they bring, on any number of threads.
 constexpr std::size_t kAtOnce = 32;
+/// As many are begun before it is asked whether time is left.
+constexpr std::size_t kBegun = 4;
 
 }  // namespace
 
@@ -28,7 +30,7 @@ std::vector<std::optional<std::size_t>> TriedPoints::run(const std::vector<Neigh
   std::vector<const Neighbour*> batch;
   std::vector<std::string> classes;
   const auto flush = [&] {
-    simulate(batch, classes);
+    for (std::size_t i = simulate(batch, classes); i < batch.size(); ++i) index_of_.erase(text_of(batch[i]->settings));
     batch.clear();
     classes.clear();
   };
@@ -48,12 +50,9 @@ std::vector<std::optional<std::size_t>> TriedPoints::run(const std::vector<Neigh
     index_of_.emplace(keys.back(), planned++);
     batch.push_back(&one);
     classes.push_back(std::move(of_class));
-    if (batch.size() < kAtOnce) continue;
-    flush();
-    if (request_.is_over && request_.is_over()) limit_ = TuneEnd::time;
+    if (batch.size() == kAtOnce) flush();
   }
   flush();
-  if (!limit_ && request_.is_over && request_.is_over()) limit_ = TuneEnd::time;
   std::vector<std::optional<std::size_t>> out;
   for (const std::string& key : keys) {
     const auto at = index_of_.find(key);
@@ -62,14 +61,22 @@ std::vector<std::optional<std::size_t>> TriedPoints::run(const std::vector<Neigh
   return out;
 }
 
-void TriedPoints::simulate(const std::vector<const Neighbour*>& batch, const std::vector<std::string>& classes) {
-  std::vector<SweepPoint> points(batch.size());
+std::size_t TriedPoints::simulate(const std::vector<const Neighbour*>& batch, const std::vector<std::string>& classes) {
   PointRequest request = shared_;
   request.step_alone = true;
-  for_each(batch.size(), request_.threads,
-           [&](std::size_t i) { points[i] = simulate_point(source_, machine_, request, batch[i]->settings); });
-  for (std::size_t i = 0; i < batch.size(); ++i) keep(std::move(points[i]), batch[i]->phrase, classes[i]);
-  if (request_.on_progress) request_.on_progress({points_.size(), best_ ? points_[*best_].point.step_ms : 0});
+  const std::size_t begun = request_.is_over ? std::max<std::size_t>(kBegun, request_.threads) : batch.size();
+  std::size_t done = 0;
+  while (done < batch.size() && limit_ != TuneEnd::time) {
+    std::vector<SweepPoint> points(std::min(begun, batch.size() - done));
+    for_each(points.size(), request_.threads,
+             [&](std::size_t i) { points[i] = simulate_point(source_, machine_, request, batch[done + i]->settings); });
+    for (std::size_t i = 0; i < points.size(); ++i)
+      keep(std::move(points[i]), batch[done + i]->phrase, classes[done + i]);
+    done += points.size();
+    if (request_.on_progress) request_.on_progress({points_.size(), best_ ? points_[*best_].point.step_ms : 0});
+    if (request_.is_over && request_.is_over()) limit_ = TuneEnd::time;
+  }
+  return done;
 }
 
 TunedPoint TriedPoints::whole(const Neighbour& one) const {

@@ -66,7 +66,8 @@ class TriedPoints {
  private:
   [[nodiscard]] bool is_pruned(const std::string& of_class) const;
   void keep(SweepPoint point, const std::string& phrase, const std::string& of_class);
-  void simulate(const std::vector<const Neighbour*>& batch, const std::vector<std::string>& classes);
+  /// How many of them, from the first on: fewer than all where the time is over.
+  std::size_t simulate(const std::vector<const Neighbour*>& batch, const std::vector<std::string>& classes);
 
   WorkloadSource& source_;
   const MachineProfile& machine_;

@@ -47,7 +47,7 @@ struct TuneRequest {
   MoveFamilies allowed = MoveFamilies::usual();
   std::optional<std::size_t> points;  ///< so many are simulated at most; none: no limit
   unsigned threads = 1;
-  std::function<bool()> is_over = {};  ///< whether no time is left; asked between batches; empty: never
+  std::function<bool()> is_over = {};  ///< whether no time is left; asked after every few points; empty: never
   std::function<void(const TuneProgress&)> on_progress = {};
 };
 

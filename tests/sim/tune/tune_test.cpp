@@ -118,6 +118,13 @@ TEST_CASE("limits end a search with the best so far") {
   CHECK(by_time.end == TuneEnd::time);
   REQUIRE(by_time.best);
   CHECK(by_time.best->point.settings == short_time.start);
+  std::size_t asked = 0;
+  short_time.is_over = [&asked] { return ++asked > 2; };  // behind the start and twice four of the first 32
+  const TuneResult soon = tuned(short_time);
+  CHECK(soon.tried == 9);
+  CHECK(soon.end == TuneEnd::time);
+  short_time.is_over = [] { return false; };
+  CHECK(tuned(short_time).points.size() == tuned(request()).points.size());
 }
 
 TEST_CASE("the best leaves the headroom, and where nothing does there is none") {
