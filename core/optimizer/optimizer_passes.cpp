@@ -1,10 +1,10 @@
 #include "core/optimizer/optimizer_passes.hpp"
 
-#include <map>
-#include <tuple>
+#include <algorithm>
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/optimizer/foreach_groups.hpp"
 
 namespace foreshard {
 namespace {
@@ -93,21 +93,44 @@ const std::vector<OptimizerPass>& passes_of(Optimizer optimizer) {
   return foreach_adam();
 }
 
+void add(const OptimizerShard& shard, std::size_t place, OptimizerGroup& group) {
+  group.places.push_back(place);
+  group.numels.push_back(shard.numel);
+}
+
+void add_each(std::span<const OptimizerShard> shards, std::size_t begin, std::size_t end,
+              std::vector<OptimizerGroup>& out) {
+  for (std::size_t i = begin; i < end; ++i)
+    if (shards[i].numel > 0)
+      add(shards[i], i, out.emplace_back(OptimizerGroup{shards[i].dtype, shards[i].cast, {}, {}}));
+}
+
+/// `list`: shards of one dtype, counted from `begin`.
+void add_by_cast(std::span<const OptimizerShard> shards, std::size_t begin, std::span<const std::size_t> list,
+                 std::vector<OptimizerGroup>& out) {
+  const auto first = static_cast<std::ptrdiff_t>(out.size());
+  for (const std::size_t i : list) {
+    const OptimizerShard& shard = shards[begin + i];
+    if (shard.numel == 0) continue;
+    auto group = std::find_if(out.begin() + first, out.end(), [&](const auto& g) { return g.cast == shard.cast; });
+    if (group == out.end()) group = out.insert(group, {shard.dtype, shard.cast, {}, {}});
+    add(shard, begin + i, *group);
+  }
+}
+
 }  // namespace
 
 std::vector<OptimizerGroup> optimizer_groups(Optimizer optimizer, std::span<const OptimizerShard> shards) {
   std::vector<OptimizerGroup> out;
-  std::map<std::tuple<std::uint32_t, DType, std::optional<DType>>, std::size_t> group_of;
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    if (shards[i].numel == 0) continue;
-    const std::tuple key{shards[i].param_group, shards[i].dtype, shards[i].cast};
-    const auto [at, fresh] = group_of.try_emplace(key, out.size());
-    if (fresh || optimizer == Optimizer::adam_single) {
-      at->second = out.size();
-      out.push_back({shards[i].dtype, shards[i].cast, {}, {}});
+  for (std::size_t begin = 0, end = 0; begin < shards.size(); begin = end) {
+    std::vector<DType> dtypes;  // of the param_group
+    for (; end < shards.size() && shards[end].param_group == shards[begin].param_group; ++end)
+      dtypes.push_back(shards[end].dtype);
+    if (optimizer == Optimizer::adam_single) {
+      add_each(shards, begin, end, out);
+      continue;
     }
-    out[at->second].places.push_back(i);
-    out[at->second].numels.push_back(shards[i].numel);
+    for (const std::vector<std::size_t>& list : foreach_groups(dtypes)) add_by_cast(shards, begin, list, out);
   }
   return out;
 }

@@ -71,7 +71,7 @@ struct OptimizerGroup {
   std::vector<std::uint64_t> numels;
 };
 
-/// By param_group, in each by dtype (Optimizer._group_tensors_by_device_and_dtype), and by that of the casts;
+/// By param_group, in each by dtype (foreach_groups.hpp), and by that of the casts;
 /// adam_single takes parameters as they come, each by itself. Empty shards are left out. `shards` in the order of
 /// param_groups and of each one's params.
 [[nodiscard]] std::vector<OptimizerGroup> optimizer_groups(Optimizer optimizer, std::span<const OptimizerShard> shards);

@@ -1,6 +1,9 @@
 #include "core/optimizer/optimizer_state.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "core/optimizer/foreach_groups.hpp"
 
 namespace foreshard {
 namespace {
@@ -14,12 +17,24 @@ void add_states(std::vector<OptimizerEvent>& events, const OptimizerParameter& p
   events.push_back({true, OptimizerSlot::exp_avg_sq, p.id, p.bytes});
 }
 
-/// _multi_tensor_adam: one list of sqrt(exp_avg_sq), dropped in reverse at the end.
+/// _multi_tensor_adam: a list of sqrt(exp_avg_sq) for each dtype, dropped in reverse once its name is bound to the next
+/// dtype's, the last one at the end.
 void add_foreach_step(std::vector<OptimizerEvent>& events, std::span<const OptimizerParameter> parameters) {
-  for (const OptimizerParameter& p : parameters)
-    if (p.bytes > 0) events.push_back({true, OptimizerSlot::sqrt, p.id, p.bytes});
-  for (std::size_t i = parameters.size(); i-- > 0;)
-    if (parameters[i].bytes > 0) events.push_back({false, OptimizerSlot::sqrt, parameters[i].id, parameters[i].bytes});
+  std::vector<DType> dtypes;
+  for (const OptimizerParameter& p : parameters) dtypes.push_back(p.dtype);
+  const auto drop = [&](const std::vector<std::size_t>& list) {
+    for (auto i = list.rbegin(); i != list.rend(); ++i)
+      if (parameters[*i].bytes > 0)
+        events.push_back({false, OptimizerSlot::sqrt, parameters[*i].id, parameters[*i].bytes});
+  };
+  std::vector<std::size_t> bound;
+  for (std::vector<std::size_t>& list : foreach_groups(dtypes)) {
+    for (const std::size_t i : list)
+      if (parameters[i].bytes > 0) events.push_back({true, OptimizerSlot::sqrt, parameters[i].id, parameters[i].bytes});
+    drop(bound);
+    bound = std::move(list);
+  }
+  drop(bound);
 }
 
 /// _single_tensor_adam: `denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps)` a parameter; the

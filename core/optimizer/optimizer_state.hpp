@@ -30,12 +30,13 @@ struct OptimizerParameter {
   ParameterId id;
   Bytes bytes = 0;
   std::uint32_t param_group = 0;  ///< which of Optimizer.param_groups it is in
+  DType dtype = DType::float32;
 };
 
 /// Events of one `optimizer.step()`; `parameters` in the order of param_groups and of each one's params; empty shards
 /// make none. A group is done before the next begins: its states (_init_group), its temporaries, their frees
-/// (Adam.step, torch/optim/adam.py, 2.11). `first`: states are created. Under CPU offload nothing happens on the
-/// device: pass no parameters.
+/// (Adam.step, torch/optim/adam.py, 2.11); in it foreach Adam goes dtype by dtype (foreach_groups.hpp). `first`: states
+/// are created. Under CPU offload nothing happens on the device: pass no parameters.
 [[nodiscard]] std::vector<OptimizerEvent> optimizer_events(Optimizer optimizer,
                                                            std::span<const OptimizerParameter> parameters, bool first);
 

@@ -24,7 +24,7 @@ class OptimizerBlocks {
     for (const ParameterId id : workload.parameters_order) {
       const Parameter& p = *parameters[id].parameter;
       if (!p.requires_grad || (of && parameters[id].group != *of)) continue;
-      parameters_.push_back({id, local_shard_numel(p, group) * itemsize(p.dtype), parameters[id].param_group});
+      parameters_.push_back({id, local_shard_numel(p, group) * itemsize(p.dtype), parameters[id].param_group, p.dtype});
     }
   }
 
