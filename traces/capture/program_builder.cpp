@@ -86,6 +86,7 @@ class Builder {
     for (std::uint32_t u = 0; u < input.units.size(); ++u)
       for (const Parameter& p : input.units[u].parameters) {
         requires_grad_.push_back(p.requires_grad);
+        dtype_.push_back(p.dtype);
         unit_of_.push_back(UnitId{u});
       }
   }
@@ -125,6 +126,7 @@ class Builder {
   BuiltPrograms out_;
   std::vector<bool> casts_back_;                              // by unit
   std::vector<bool> requires_grad_;                           // by ParameterId
+  std::vector<DType> dtype_;                                  // by ParameterId
   std::vector<UnitId> unit_of_;                               // by ParameterId
   std::vector<std::int32_t> step_of_;                         // by request; −1: setup
   std::vector<Region> region_;                                // by request
@@ -196,7 +198,7 @@ void Builder::match_setup_shards() {
     sizes.push_back(events_[i].size);
     where.push_back(i);
   }
-  ShardMatch match = match_shards(sizes, shard_bytes_, in_.units);
+  ShardMatch match = match_shards(sizes, shard_bytes_, in_.units, ModuleWalk::apply);
   if (match.complete) out_.parameters_order = match.order;
   if (!match.complete) match = match_shards_in_any_order(sizes, shard_bytes_);
   out_.shards_known = match.complete && !in_.settings.offload;
@@ -220,7 +222,7 @@ void Builder::order_from_optimizer_states() {
   std::vector<Bytes> sizes;
   if (states.empty()) sizes = temporaries;
   for (std::size_t i = stride - 1; i < states.size(); i += stride) sizes.push_back(states[i]);
-  const ShardMatch match = match_shards(sizes, trained_, in_.units);
+  const ShardMatch match = match_shards(sizes, trained_, in_.units, ModuleWalk::parameters, found_.zero_grad_order);
   const bool all = states.empty() ? !sizes.empty() : sizes.size() * stride == states.size();
   if (match.complete && all) out_.parameters_order = match.order;
 }
@@ -260,7 +262,7 @@ std::vector<OptimizerParameter> Builder::optimizer_parameters(const ParamGroups&
   for (std::uint32_t group = 0; group < groups.counts.size(); ++group)
     for (std::uint32_t i = 0; i < groups.counts[group]; ++i) {
       const ParameterId id = groups.order[place++];
-      if (requires_grad_[id.value]) parameters.push_back({id, shard_bytes_[id.value], group});
+      if (requires_grad_[id.value]) parameters.push_back({id, shard_bytes_[id.value], group, dtype_[id.value]});
     }
   return parameters;
 }

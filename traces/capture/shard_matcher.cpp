@@ -9,101 +9,137 @@
 namespace foreshard::traces {
 namespace {
 
-/// Depth-first search over where the walk stands: the next allocation of each list, the next parameter of the root,
-/// the open unit and its next parameter, and that of the experts' unit inside it. Failed states are remembered, so it
-/// is linear in their number.
+/// Depth-first search over where the walk stands: the next allocation of each list, and of each unit that is open the
+/// next of its own parameters and of what lies in it. States that were tried are remembered, so it is linear in their
+/// number.
 class Matcher {
  public:
   using Lists = std::span<const std::vector<Bytes>>;
 
   /// `skips`: the list, of one alone, may have allocations that are no shards.
-  Matcher(Lists sizes, bool skips, std::span<const Bytes> shard_bytes, const std::vector<Unit>& units)
-      : sizes_(sizes), skips_(skips), shard_bytes_(shard_bytes) {
-    std::uint32_t next = 0;
-    for (const Unit& unit : units) {
-      std::vector<ParameterId> own;
-      std::vector<ParameterId> experts;
-      for (const Parameter& parameter : unit.parameters) {
-        const ParameterId id{next++};
-        if (shard_bytes_[id.value] > 0) (parameter.expert_parallel ? experts : own).push_back(id);
-      }
-      if (!unit.of_experts()) add(std::move(own), false);
-      if (!experts.empty()) add(std::move(experts), lists_.size() > 1);
-    }
-    if (lists_.empty()) add({}, false);
-    has_experts_.push_back(false);  // of the last
+  Matcher(Lists sizes, bool skips, std::span<const Bytes> shard_bytes, std::vector<UnitNode> nodes)
+      : sizes_(sizes), skips_(skips), shard_bytes_(shard_bytes), nodes_(std::move(nodes)) {
     for (const std::vector<Bytes>& list : sizes) matched_.emplace_back(list.size());
   }
 
-  [[nodiscard]] bool search() { return search(Walk{.at = std::vector<std::size_t>(sizes_.size())}); }
+  [[nodiscard]] bool search() {
+    push({{std::vector<std::size_t>(sizes_.size()), {Open{}}}, kNone, {}});
+    while (!to_try_.empty()) {
+      Try next = std::move(to_try_.back());
+      to_try_.pop_back();
+      if (next.list != kNone) matched_[next.list][next.walk.at[next.list] - 1] = next.parameter;
+      Walk& walk = next.walk;
+      while (!walk.open.empty() && is_done(walk.open.back())) walk.open.pop_back();
+      if (walk.open.empty()) return end_at(walk);
+      if (gives_up()) return false;
+      if (tried_.insert(walk).second) branch(walk);
+    }
+    return false;
+  }
   /// By list and place in it.
   [[nodiscard]] const std::vector<std::vector<ParameterId>>& matched() const { return matched_; }
 
  private:
+  static constexpr std::size_t kNone = SIZE_MAX;
+
+  /// A unit that the walk is in.
+  struct Open {
+    std::size_t node = 0;
+    std::size_t own = 0;
+    std::size_t inside = 0;
+    std::size_t list = 0;
+    std::size_t in_list = 0;  ///< place in that list
+    auto operator<=>(const Open&) const = default;
+  };
   struct Walk {
     std::vector<std::size_t> at;  ///< by list
-    std::size_t root = 0;
-    std::size_t unit = 1;
-    std::size_t within = 0;
-    std::size_t inside = 0;  ///< of the unit behind, where that is of the open unit's experts
+    std::vector<Open> open;       ///< the innermost last
     auto operator<=>(const Walk&) const = default;
   };
+  /// A walk, and the parameter that was met last on it.
+  struct Try {
+    Walk walk;
+    std::size_t list = kNone;  ///< whose allocation was taken; none: a unit was entered
+    ParameterId parameter;     ///< invalid: an allocation that is no shard
+  };
 
-  [[nodiscard]] bool search(Walk w) {
-    for (;; ++w.at.front()) {
-      while (w.unit < lists_.size() && w.within == lists_[w.unit].size() && w.inside == inside_of(w.unit))
-        w = {std::move(w.at), w.root, w.unit + (has_experts_[w.unit] ? 2 : 1)};
-      if (w.root == lists_[0].size() && w.unit >= lists_.size()) return true;
-      if (gives_up() || !failed_.insert(w).second) return false;
-      if (w.unit < lists_.size()) {
-        if (take(w, w.unit, &Walk::within)) return true;
-        if (w.inside < inside_of(w.unit) && take(w, w.unit + 1, &Walk::inside)) return true;
-      }
-      if (w.within == 0 && w.inside == 0 && take(w, 0, &Walk::root)) return true;
-      if (!skips_ || w.at.front() >= sizes_[0].size()) return false;
-      matched_[0][w.at.front()] = {};  // an allocation that is no shard
-    }
+  [[nodiscard]] bool is_done(const Open& open) const {
+    const UnitNode& node = nodes_[open.node];
+    return open.own == node.own.size() && open.inside == node.inside.size() && open.list == node.lists.size();
   }
 
-  /// The walk on from the parameter at `place` of a unit, where a list has its size next.
-  [[nodiscard]] bool take(const Walk& w, std::size_t unit, std::size_t Walk::*place) {
-    if (w.*place >= lists_[unit].size()) return false;
-    const ParameterId parameter = lists_[unit][w.*place];
-    for (std::size_t list = 0; list < sizes_.size(); ++list) {
-      const std::size_t at = w.at[list];
-      if (at >= sizes_[list].size() || sizes_[list][at] != shard_bytes_[parameter.value]) continue;
-      matched_[list][at] = parameter;
-      Walk next = w;
-      ++next.at[list];
-      ++(next.*place);
-      if (search(std::move(next))) return true;
+  /// Where the walk can go on from there, what is tried last first: the units inside the root come before its own
+  /// parameters, which may also lie behind them; a unit's own before those inside.
+  void branch(const Walk& walk) {
+    const Open& open = walk.open.back();
+    const UnitNode& node = nodes_[open.node];
+    if (skips_ && walk.at.front() < sizes_.front().size()) {
+      push({walk, 0, {}});
+      ++to_try_.back().walk.at.front();
     }
-    return false;
+    const bool root = walk.open.size() == 1;
+    if (root) take_own(walk);
+    if (open.list < node.lists.size()) take_of_list(walk);
+    if (open.inside < node.inside.size()) {
+      push({walk, kNone, {}});
+      Walk& next = to_try_.back().walk;
+      ++next.open.back().inside;
+      next.open.push_back({.node = node.inside[open.inside]});
+    }
+    if (!root) take_own(walk);
+  }
+
+  void take_own(const Walk& walk) {
+    const Open& open = walk.open.back();
+    const ParameterList& own = nodes_[open.node].own;
+    if (open.own < own.size()) take(walk, own[open.own], [](Open& next) { ++next.own; });
+  }
+  void take_of_list(const Walk& walk) {
+    const Open& open = walk.open.back();
+    const ParameterList& list = nodes_[open.node].lists[open.list];
+    const bool last = open.in_list + 1 >= list.size();
+    const auto on = [last](Open& next) { last ? (void)(++next.list, next.in_list = 0) : (void)++next.in_list; };
+    if (!list.empty()) return take(walk, list[open.in_list], on);
+    push({walk, kNone, {}});
+    on(to_try_.back().walk.open.back());
+  }
+
+  /// The walks on from the parameter, one for each list that has its size next.
+  template <class Step>
+  void take(const Walk& walk, ParameterId parameter, Step step) {
+    for (std::size_t list = sizes_.size(); list-- > 0;) {
+      const std::size_t at = walk.at[list];
+      if (at >= sizes_[list].size() || sizes_[list][at] != shard_bytes_[parameter.value]) continue;
+      push({walk, list, parameter});
+      Walk& next = to_try_.back().walk;
+      ++next.at[list];
+      step(next.open.back());
+    }
+  }
+  void push(Try next) { to_try_.push_back(std::move(next)); }
+
+  /// What lies behind the last parameter is no shard.
+  [[nodiscard]] bool end_at(const Walk& walk) {
+    for (std::size_t list = 0; list < matched_.size(); ++list)
+      std::fill(matched_[list].begin() + static_cast<std::ptrdiff_t>(walk.at[list]), matched_[list].end(),
+                ParameterId{});
+    return true;
   }
 
   /// Of several lists the states are too many to try them all where shards have few sizes.
   [[nodiscard]] bool gives_up() const {
-    constexpr std::size_t kMaxStates = std::size_t{1} << 17;
-    return sizes_.size() > 1 && failed_.size() > kMaxStates;
-  }
-
-  /// `inside`: of the experts of the list before.
-  void add(std::vector<ParameterId> list, bool inside) {
-    if (!lists_.empty()) has_experts_.push_back(inside);
-    lists_.push_back(std::move(list));
-  }
-
-  [[nodiscard]] std::size_t inside_of(std::size_t unit) const {
-    return has_experts_[unit] ? lists_[unit + 1].size() : 0;
+    constexpr std::size_t kMostOfSeveral = std::size_t{1} << 17;
+    constexpr std::size_t kMostOfOne = std::size_t{1} << 20;
+    return tried_.size() > (sizes_.size() > 1 ? kMostOfSeveral : kMostOfOne);
   }
 
   Lists sizes_;
   bool skips_;
   std::span<const Bytes> shard_bytes_;
-  std::vector<std::vector<ParameterId>> lists_;    // by unit, experts apart; [0] is the root's
-  std::vector<bool> has_experts_;                  // by list: the one behind is of its experts
-  std::vector<std::vector<ParameterId>> matched_;  // by list of sizes
-  std::set<Walk> failed_;
+  std::vector<UnitNode> nodes_;
+  std::vector<std::vector<ParameterId>> matched_;  // by list of sizes, of the walk that is tried
+  std::vector<Try> to_try_;                        // the next one last
+  std::set<Walk> tried_;
 };
 
 /// Parameters in the order of their match. Those without bytes on this rank come where their unit's neighbours are:
@@ -141,9 +177,9 @@ class MatchedOrder {
 }  // namespace
 
 ShardMatch match_shards(std::span<const Bytes> sizes, std::span<const Bytes> shard_bytes,
-                        const std::vector<Unit>& units) {
+                        const std::vector<Unit>& units, ModuleWalk walk, std::span<const UnitId> zero_grad_order) {
   const std::vector<Bytes> list(sizes.begin(), sizes.end());
-  Matcher matcher(std::span(&list, 1), true, shard_bytes, units);
+  Matcher matcher(std::span(&list, 1), true, shard_bytes, unit_tree(units, shard_bytes, walk, zero_grad_order));
   ShardMatch match;
   match.complete = matcher.search();
   match.parameter.assign(sizes.size(), ParameterId{});
@@ -162,7 +198,7 @@ GroupMatch match_groups(std::span<const std::vector<Bytes>> groups, std::span<co
   for (const std::vector<Bytes>& group : groups) allocations += group.size();
   const auto empty = std::count(shard_bytes.begin(), shard_bytes.end(), Bytes{0});
   if (allocations + static_cast<std::size_t>(empty) != shard_bytes.size()) return {};
-  Matcher matcher(groups, false, shard_bytes, units);
+  Matcher matcher(groups, false, shard_bytes, unit_tree(units, shard_bytes, ModuleWalk::parameters, {}));
   GroupMatch match;
   match.complete = matcher.search();
   if (!match.complete) return match;

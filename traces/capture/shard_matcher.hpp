@@ -1,8 +1,8 @@
-// Finds which of the persistent allocations before the first step hold which parameter's shard, by size
-// and order: units in order, a unit's parameters together, those of its experts' unit among them, the root's own
-// parameters before, between or after them (Module._apply walks children in registration order).
+// Finds which of the persistent allocations before the first step hold which parameter's shard, by size and order:
+// units in order, a unit's parameters together but for those of units in it, the root's own parameters before, between
+// or after them all (unit_tree.hpp).
 //
-// The optimizer's states have the same order, or each of its param_groups has.
+// The optimizer's states have such an order too, that of Module.parameters, or each of its param_groups has.
 //
 // With it a plan can change the shard group's size; and the order found is model.parameters()'.
 #pragma once
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/workload/unit.hpp"
+#include "traces/capture/unit_tree.hpp"
 
 namespace foreshard::traces {
 
@@ -23,7 +24,8 @@ struct ShardMatch {
 
 /// `sizes`: persistent allocations in order; `shard_bytes`: by ParameterId. Empty shards are skipped.
 [[nodiscard]] ShardMatch match_shards(std::span<const Bytes> sizes, std::span<const Bytes> shard_bytes,
-                                      const std::vector<Unit>& units);
+                                      const std::vector<Unit>& units, ModuleWalk walk,
+                                      std::span<const UnitId> zero_grad_order = {});
 
 struct GroupMatch {
   std::vector<ParameterId> order;     ///< all parameters, group by group
@@ -31,8 +33,8 @@ struct GroupMatch {
   bool complete = false;              ///< every parameter was found, and every allocation is of one
 };
 
-/// The same of allocations in several groups, each of which has some of the parameters in that order. Of parameters
-/// with shards of one size the first go to the first group.
+/// The same of an optimizer's allocations in several groups, each of which has some of the parameters in that order. Of
+/// parameters with shards of one size the first go to the first group.
 [[nodiscard]] GroupMatch match_groups(std::span<const std::vector<Bytes>> groups, std::span<const Bytes> shard_bytes,
                                       const std::vector<Unit>& units);
 

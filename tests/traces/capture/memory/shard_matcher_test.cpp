@@ -23,6 +23,11 @@ std::vector<std::uint32_t> order_of(const ShardMatch& match) {
 
 using Order = std::vector<std::uint32_t>;
 
+ShardMatch match_shards(const std::vector<Bytes>& sizes, const std::vector<Bytes>& shards,
+                        const std::vector<Unit>& units) {
+  return traces::match_shards(sizes, shards, units, ModuleWalk::apply);
+}
+
 TEST_CASE("units in order, the root's before, between and after") {
   const auto units = units_of({2, 2, 1});  // root: 0, 1; then 2, 3; then 4
   const std::vector<Bytes> shards{10, 20, 30, 40, 50};
@@ -83,6 +88,65 @@ TEST_CASE("groups of parameters, each in order") {
   CHECK_FALSE(match({{90, 50, 50, 90}, {10, 10}}).complete);          // one is missing
   CHECK_FALSE(match({{90, 50, 50, 90}, {10, 10, 10, 10}}).complete);  // one is none of the model's
   CHECK_FALSE(match({{10, 10, 10, 50, 50}, {90, 90}}).complete);      // in another order
+}
+
+/// A unit of parameters with these names behind its own.
+Unit unit_of(const std::string& name, const std::vector<std::string>& parameters) {
+  Unit unit{name, {}};
+  for (const std::string& parameter : parameters) unit.parameters.push_back({parameter, {}, DType::float32});
+  return unit;
+}
+
+TEST_CASE("a unit's own parameters lie among those of units inside it") {
+  const std::vector<Unit> units{unit_of("", {"norm.weight"}), unit_of("a", {"a.norm1.weight", "a.norm2.weight"}),
+                                unit_of("a.b", {"a.b.weight"}), unit_of("a.c", {"a.c.weight"}),
+                                unit_of("ab", {"ab.weight"})};  // not inside "a"
+  const std::vector<Bytes> shards{10, 10, 10, 50, 60, 70};
+  const auto order = [&](const std::vector<Bytes>& sizes) { return order_of(match_shards(sizes, shards, units)); };
+  CHECK(order({10, 50, 10, 60, 70, 10}) == Order{1, 3, 2, 4, 5, 0});
+  CHECK(order({50, 60, 10, 10, 70, 10}) == Order{3, 4, 1, 2, 5, 0});
+  CHECK(order({10, 10, 50, 60, 10, 70}) == Order{1, 2, 3, 4, 0, 5});  // the root's between the two
+  CHECK(order({10, 50, 10, 70, 60, 10}).empty());                     // nothing comes into "a" from outside
+}
+
+TEST_CASE("modules of a list may have others between them") {
+  const std::vector<Unit> units{unit_of("", {}),
+                                unit_of("tok, norm, head", {"tok.weight", "norm.weight", "head.weight"}),
+                                unit_of("layers.0", {"layers.0.weight"}), unit_of("layers.1", {"layers.1.weight"})};
+  const std::vector<Bytes> shards{90, 10, 80, 50, 50};
+  const auto match = [&](const std::vector<Bytes>& sizes) { return match_shards(sizes, shards, units); };
+  CHECK(order_of(match({90, 50, 50, 10, 80})) == Order{0, 3, 4, 1, 2});
+  CHECK(order_of(match({90, 10, 80, 50, 50})) == Order{0, 1, 2, 3, 4});
+  CHECK_FALSE(match({10, 50, 50, 90, 80}).complete);
+}
+
+TEST_CASE("Module.parameters has a module's own parameters first, and modules of a list as its name has them") {
+  const std::vector<Unit> units{unit_of("", {"patch.weight", "norm.weight", "token"}),
+                                unit_of("a, b", {"b.weight", "a.x.weight", "a.scale"})};
+  const std::vector<Bytes> shards{10, 20, 30, 40, 50, 60};
+  const std::vector<Bytes> sizes{30, 10, 60, 50, 40, 20};
+  CHECK(order_of(traces::match_shards(sizes, shards, units, ModuleWalk::parameters)) == Order{2, 0, 5, 4, 3, 1});
+  CHECK_FALSE(match_shards(sizes, shards, units).complete);  // Module._apply
+}
+
+TEST_CASE("neighbours of one size go as their gradients were dropped") {
+  const std::vector<Unit> units{unit_of("", {}), unit_of("w1", {"w1.weight"}), unit_of("w3", {"w3.weight"}),
+                                unit_of("w2", {"w2.weight"})};  // as forward calls them
+  const std::vector<Bytes> shards{40, 40, 40};
+  const std::vector<UnitId> dropped{UnitId{1}, UnitId{3}, UnitId{2}};
+  const auto match = [&](std::span<const UnitId> order) {
+    return order_of(traces::match_shards(shards, shards, units, ModuleWalk::parameters, order));
+  };
+  CHECK(match({}) == Order{0, 1, 2});
+  CHECK(match(dropped) == Order{0, 2, 1});
+}
+
+TEST_CASE("what lies behind the last parameter is no shard, whatever was tried") {
+  const std::vector<Unit> units{unit_of("", {"a"}), unit_of("u", {"u.x", "u.y"})};
+  const std::vector<Bytes> shards{10, 10, 20};
+  const ShardMatch match = match_shards(std::vector<Bytes>{10, 10, 20, 10}, shards, units);
+  REQUIRE(match.complete);
+  CHECK(std::count_if(match.parameter.begin(), match.parameter.end(), [](ParameterId p) { return p.valid(); }) == 3);
 }
 
 TEST_CASE("parameters without bytes on this rank follow their neighbour in its group") {
