@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "core/adapt/adapt.hpp"
@@ -12,6 +13,28 @@
 
 namespace foreshard {
 namespace {
+
+/// A unit whose forward runs inside another's, which is not the root; and that one.
+struct Nested {
+  UnitId unit;
+  UnitId outer;
+};
+
+std::optional<Nested> find_nested(const Workload& workload) {
+  for (const Program& program : workload.steps) {
+    std::vector<UnitId> open;
+    for (const Op& op : program.ops) {
+      if (op.kind != OpKind::hook) continue;
+      if (op.hook == Hook::post_forward && !open.empty() && open.back() == op.unit) open.pop_back();
+      // A forward that is made again in backward may stop early, before its post-forward.
+      if (op.hook != Hook::pre_forward && op.hook != Hook::post_forward) open.clear();
+      if (op.hook != Hook::pre_forward || op.unit == kRootUnit) continue;
+      if (!open.empty()) return Nested{op.unit, open.back()};
+      open.push_back(op.unit);
+    }
+  }
+  return std::nullopt;
+}
 
 /// Where each unit of the workload goes.
 struct Grouping {
@@ -120,6 +143,13 @@ void merge_costs(Workload& workload, const Grouping& g) {
 
 Result<void> merge_units(Workload& workload, std::uint32_t wanted) {
   if (wanted == 0) return fail(ErrorKind::usage, "units_per_group must be at least 1");
+  if (wanted == 1) return {};
+  if (const auto nested = find_nested(workload))
+    return fail(ErrorKind::usage,
+                fmt::format("units_per_group {} gives neighbouring blocks to fully_shard together, and here unit '{}' "
+                            "lies inside unit '{}'",
+                            wanted, workload.units[nested->unit.value].name, workload.units[nested->outer.value].name),
+                {}, "leave units_per_group at 1, or record a step whose units are joined as you want them");
   const Grouping g = group_units(workload.units, wanted, workload.settings.fully_shard_embedding_and_head);
   for (Program& program : workload.steps) program = merge(program, g);
   merge_costs(workload, g);

@@ -155,6 +155,36 @@ TEST_CASE("two blocks a unit: the first's pre-forward and post-backward, the las
   CHECK_FALSE(merge_units(w, 0));
 }
 
+TEST_CASE("units that lie in one another are not joined") {
+  Workload w = small_workload(four_gpus(), 2);
+  const auto post_forward_of = [](std::uint32_t unit) {
+    return [unit](const Op& op) {
+      return op.kind == OpKind::hook && op.hook == Hook::post_forward && op.unit == UnitId{unit};
+    };
+  };
+  std::vector<Op>& ops = w.steps.back().ops;  // the second block's forward inside the first's
+  const auto outer = std::find_if(ops.begin(), ops.end(), post_forward_of(1));
+  const auto inner = std::find_if(ops.begin(), ops.end(), post_forward_of(2));
+  std::rotate(outer, outer + 1, inner + 1);
+  CHECK(merge_units(w, 1));
+  const auto refused = merge_units(w, 2);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::usage);
+  CHECK(refused.error().what.find("'layers.1' lies inside unit 'layers.0'") != std::string::npos);
+  CHECK(w.units.size() == 3);
+  // A block whose recomputed forward stops early, before its post-forward.
+  Workload stops = small_workload(four_gpus(), 3);
+  for (Program& program : stops.steps)
+    for (std::size_t i = 0; i < program.ops.size(); ++i)
+      if (program.ops[i].kind == OpKind::hook && program.ops[i].hook == Hook::pre_backward &&
+          program.ops[i].unit != kRootUnit) {
+        Op again = program.ops[i];
+        again.hook = Hook::pre_forward;
+        program.ops.insert(program.ops.begin() + static_cast<std::ptrdiff_t>(i++), again);
+      }
+  CHECK(merge_units(stops, 2));
+}
+
 TEST_CASE("a merged unit costs its members' work and one member's host time and metadata copy") {
   Workload w = small_workload(four_gpus(), 2);
   for (std::uint32_t u = 0; u <= 2; ++u) {
