@@ -16,6 +16,7 @@
 #include "sim/machine/address_space.hpp"
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
+#include "traces/import/symmetric_pools.hpp"
 #include "traces/pytorch/about.hpp"
 #include "traces/pytorch/snapshot_file.hpp"
 
@@ -182,12 +183,24 @@ Result<WhatIfReport> ask_what_if(const ReplayRequest& options, const Snapshot& s
   return what_if(snapshot, asked, *config, memory, recorded.empty_caches);
 }
 
-/// The allocator's rules are those of the about file's PyTorch, where there is one.
-Result<std::string> pytorch_of(const ReplayRequest& options) {
-  if (options.about.empty()) return options.pytorch;
-  const auto about = traces::read_about(options.about);
-  FORESHARD_TRY(about);
-  return about->settings.pytorch;
+/// The allocator's rules are those of the about file's PyTorch, where there is one, and its settings say which pools
+/// are symmetric memory's.
+Result<ReplayOptions> replay_options_of(ReplayRequest& options, const Snapshot& snapshot) {
+  ReplayOptions out;
+  if (options.about.empty()) {
+    out.pools = traces::symmetric_pools(snapshot, options.pytorch);
+  } else {
+    const auto about = traces::read_about(options.about);
+    FORESHARD_TRY(about);
+    options.pytorch = about->settings.pytorch;
+    out.pools = traces::symmetric_pools(snapshot, about->settings);
+  }
+  out.pytorch = options.pytorch;
+  out.step_starts = step_starts(snapshot);
+  out.releases_are_retries = options.retries;
+  out.memory_fraction = options.memory_fraction;
+  out.total_memory = options.device_memory.value_or(0);
+  return out;
 }
 
 void warn_of(Console& console, const traces::SnapshotFile& file, const ReplayReport& report) {
@@ -205,20 +218,13 @@ void warn_of(Console& console, const traces::SnapshotFile& file, const ReplayRep
 }
 
 Result<int> replay(ReplayRequest options, Console& console) {
-  const auto pytorch = pytorch_of(options);
-  FORESHARD_TRY(pytorch);
-  options.pytorch = *pytorch;
   std::optional<Progress> progress(std::in_place, console, "reading " + options.snapshot);
   const auto file = traces::read_snapshot(options.snapshot, {.device = options.device});
   FORESHARD_TRY(file);
   progress.emplace(console, "replaying");
-  ReplayOptions replay_options;
-  replay_options.pytorch = options.pytorch;
-  replay_options.step_starts = step_starts(file->snapshot);
-  replay_options.releases_are_retries = options.retries;
-  replay_options.memory_fraction = options.memory_fraction;
-  replay_options.total_memory = options.device_memory.value_or(0);
-  const auto recorded = verify(file->snapshot, replay_options);
+  const auto replay_options = replay_options_of(options, file->snapshot);
+  FORESHARD_TRY(replay_options);
+  const auto recorded = verify(file->snapshot, *replay_options);
   if (!recorded) return tl::unexpected(in_file(recorded.error(), options.snapshot));
   const auto config = recorded_config(file->snapshot.settings, options.pytorch);
   if (options.device_memory && !options.memory_fraction && config && config->per_process_memory_fraction >= 1)
@@ -227,7 +233,7 @@ Result<int> replay(ReplayRequest options, Console& console) {
                   recorded->peaks,  recorded->statistics, recorded->steps};
   std::optional<WhatIfReport> asked;
   if (options.alloc_conf || options.memory_limit) {
-    auto answer = ask_what_if(options, file->snapshot, replay_options, *recorded);
+    auto answer = ask_what_if(options, file->snapshot, *replay_options, *recorded);
     if (!answer && answer.error().kind == ErrorKind::usage) return tl::unexpected(answer.error());
     if (!answer) return tl::unexpected(in_file(answer.error(), options.snapshot));
     asked = std::move(*answer);
@@ -264,7 +270,8 @@ Action add_replay(OptionSet& set) {
   set.add_option("snapshot", options->snapshot, "a memory snapshot (.pickle or JSON, plain, .gz or .xz)")
       .required()
       .type_name("SNAPSHOT");
-  set.add_option("--about", options->about, "the about file beside it: says which PyTorch's rules hold")
+  set.add_option("--about", options->about,
+                 "the about file beside it: says which PyTorch's rules hold, and what gathers through symmetric memory")
       .type_name("FILE");
   set.add_option("--alloc-conf", options->alloc_conf, "what if PYTORCH_ALLOC_CONF had been this")
       .type_name("KEY:VALUE,…");

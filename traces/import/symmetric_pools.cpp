@@ -3,51 +3,100 @@
 #include <map>
 #include <set>
 
+#include "core/allocator/sizes.hpp"
 #include "core/device/transport_traits.hpp"
+#include "traces/capture/capture_events.hpp"
+#include "traces/import/snapshot_ranges.hpp"
+#include "traces/infer/inference.hpp"
 
 namespace foreshard::traces {
 namespace {
 
 using PoolKey = std::pair<std::uint64_t, std::uint64_t>;
 
-/// Private segments by their addresses, and which of their pools ever split one.
+/// Private segments by their addresses: which of their pools ever split one, and which would have, were they to split.
 class Splits {
  public:
-  explicit Splits(const Snapshot& snapshot) {
-    for (const SnapshotSegment& segment : snapshot.segments) {
-      if (segment.pool_id == PoolKey{}) continue;
-      segments_[segment.address] = {segment.address + segment.total_size, segment.pool_id, {}};
-      pools_.insert(segment.pool_id);
-      if (segment.blocks.size() > 1) split_.insert(segment.pool_id);
-    }
-    for (const AllocatorEvent& event : snapshot.events) note(event);
+  Splits(const Snapshot& snapshot, const AllocatorConfig& config) : config_(config) {
+    for (const SnapshotSegment& segment : snapshot.segments)
+      if (segment.pool_id != PoolKey{}) add(segment);
+    const auto made_at = [&](std::size_t i) {
+      const AllocatorEvent& event = snapshot.events[i];
+      const auto at = event.action == AllocatorAction::segment_alloc ? segments_.find(event.address) : segments_.end();
+      return at == segments_.end() ? nullptr : &at->second;
+    };
+    // Other segments may have lain there before: the last one is the snapshot's.
+    for (std::size_t i = 0; i < snapshot.events.size(); ++i)
+      if (Held* held = made_at(i)) held->made = i;
+    for (std::size_t i = 0; i < snapshot.events.size(); ++i) note(snapshot.events[i], i);
   }
+  /// Of which no segment ever held two blocks at once.
   [[nodiscard]] std::set<PoolKey> whole() const {
     std::set<PoolKey> out = pools_;
     for (const PoolKey& pool : split_) out.erase(pool);
     return out;
   }
+  /// Of which a block was left with more than its request where any other pool would have cut the rest off.
+  [[nodiscard]] bool is_left_whole(const PoolKey& pool) const { return left_whole_.contains(pool); }
 
  private:
   struct Held {
-    Address end = 0;
-    PoolKey pool;
-    std::set<Address> blocks;
+    const SnapshotSegment* segment = nullptr;
+    std::size_t made = 0;             ///< the event from which on it is there
+    bool served = false;              ///< a request, since then
+    std::map<Address, Bytes> blocks;  ///< requested sizes
   };
 
-  void note(const AllocatorEvent& event) {
+  void add(const SnapshotSegment& segment) {
+    segments_[segment.address].segment = &segment;
+    pools_.insert(segment.pool_id);
+    if (segment.blocks.size() > 1) split_.insert(segment.pool_id);
+    if (segment.blocks.size() != 1) return;
+    const SnapshotBlock& block = segment.blocks.front();
+    if (block.state == BlockState::live && is_cut_off(segment, block.requested_size, kMinBlockSize))
+      left_whole_.insert(segment.pool_id);
+  }
+
+  void note(const AllocatorEvent& event, std::size_t index) {
     const bool made = event.action == AllocatorAction::alloc;
     if (!made && event.action != AllocatorAction::free_completed) return;
     const auto after = segments_.upper_bound(event.address);
-    if (after == segments_.begin() || event.address >= std::prev(after)->second.end) return;
+    if (after == segments_.begin()) return;
     Held& held = std::prev(after)->second;
-    made ? (void)held.blocks.insert(event.address) : (void)held.blocks.erase(event.address);
-    if (held.blocks.size() > 1) split_.insert(held.pool);
+    if (event.address - held.segment->address >= held.segment->total_size || index < held.made) return;
+    if (made && !held.served && held.made > 0) look_for_room(held, event.size, index);
+    held.served = true;
+    made ? (void)held.blocks.emplace(event.address, event.size) : (void)held.blocks.erase(event.address);
+    if (held.blocks.size() > 1) split_.insert(held.segment->pool_id);
   }
 
+  /// A segment was made for `request`: was there room behind a block of another one?
+  void look_for_room(const Held& made, Bytes request, std::size_t index) {
+    const SnapshotSegment& own = *made.segment;
+    for (const auto& [address, held] : segments_) {
+      const SnapshotSegment& other = *held.segment;
+      const bool serves = &other != &own && other.pool_id == own.pool_id && other.stream == own.stream &&
+                          other.small_pool == own.small_pool && held.made < index && held.blocks.size() == 1;
+      if (serves && is_cut_off(other, held.blocks.begin()->second, round_size(request, config_)))
+        left_whole_.insert(own.pool_id);
+    }
+  }
+
+  /// Whether a pool that splits cuts at least `rest` bytes off behind a block at the segment's start
+  /// (caching allocator 2.4).
+  [[nodiscard]] bool is_cut_off(const SnapshotSegment& segment, Bytes requested, Bytes rest) const {
+    const Bytes rounded = round_size(requested, config_);
+    if (segment.is_expandable || segment.total_size < rounded || segment.total_size >= config_.max_split_size)
+      return false;
+    const Bytes left = segment.total_size - rounded;
+    return left >= rest && (segment.small_pool ? left >= kMinBlockSize : left > kSmallSize);
+  }
+
+  const AllocatorConfig& config_;
   std::map<Address, Held> segments_;
   std::set<PoolKey> pools_;
   std::set<PoolKey> split_;
+  std::set<PoolKey> left_whole_;
 };
 
 }  // namespace
@@ -56,10 +105,21 @@ std::vector<ReplayPool> symmetric_pools(const Snapshot& snapshot, const Settings
   const bool symmetric = memory_of(settings.all_gather) == MemoryKind::symmetric ||
                          memory_of(settings.reduce_scatter) == MemoryKind::symmetric;
   std::vector<ReplayPool> out;
-  if (!symmetric) return out;
-  for (const PoolKey& pool : Splits(snapshot).whole())
-    out.push_back({pool, {.no_split = true, .kind = MemoryKind::symmetric}});
+  const auto config = recorded_config(snapshot.settings, settings.pytorch);
+  if (!config) return out;  // verify() says why
+  const Splits splits(snapshot, *config);
+  for (const PoolKey& pool : splits.whole())
+    if (symmetric || splits.is_left_whole(pool))
+      out.push_back({pool, {.no_split = true, .kind = MemoryKind::symmetric}});
   return out;
+}
+
+std::vector<ReplayPool> symmetric_pools(const Snapshot& snapshot, std::string_view pytorch) {
+  const std::vector<Range> ranges = snapshot_ranges(snapshot);
+  const std::vector<CaptureEvent> events = capture_events(snapshot.events, snapshot_origin_us(snapshot));
+  Settings settings = infer({snapshot, events, ranges}).settings;
+  settings.pytorch = pytorch;
+  return symmetric_pools(snapshot, settings);
 }
 
 }  // namespace foreshard::traces

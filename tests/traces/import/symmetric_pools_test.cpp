@@ -49,3 +49,62 @@ TEST_CASE("symmetric memory's pools are those whose segments are whole blocks") 
     CHECK(pools[0].options.kind == MemoryKind::symmetric);
   }
 }
+
+namespace {
+
+constexpr std::uint64_t kStream = 9;
+
+SnapshotSegment large(Address address, std::uint64_t pool, Bytes total) {
+  SnapshotSegment out;
+  out.address = address;
+  out.pool_id = {0, pool};
+  out.stream = kStream;
+  out.total_size = total;
+  out.blocks = {{address, total, kUnknownRequestedSize, BlockState::inactive}};
+  return out;
+}
+
+/// Two buffers, held one while the other is made; the second in a segment of its own, or none.
+Snapshot two_buffers(Bytes second, Bytes room) {
+  Snapshot snapshot;
+  constexpr Address kFirst = 0x1000000, kSecond = 0x9000000;
+  snapshot.segments = {large(kFirst, 3, 20 * kMiB + room), large(kSecond, 3, 20 * kMiB)};
+  const auto event = [&](AllocatorAction action, Address address, Bytes size) {
+    AllocatorEvent one;
+    one.action = action;
+    one.address = address;
+    one.size = size;
+    one.stream = kStream;
+    snapshot.events.push_back(one);
+  };
+  // Segments of the default pool lay at the first address before, with two blocks.
+  event(AllocatorAction::segment_alloc, kFirst, 40 * kMiB);
+  event(AllocatorAction::alloc, kFirst, 512);
+  event(AllocatorAction::alloc, kFirst + 512, 512);
+  event(AllocatorAction::segment_free, kFirst, 40 * kMiB);
+  event(AllocatorAction::segment_alloc, kFirst, 20 * kMiB + room);
+  event(AllocatorAction::alloc, kFirst, 20 * kMiB);
+  event(AllocatorAction::segment_alloc, kSecond, 20 * kMiB);
+  event(AllocatorAction::alloc, kSecond, second);
+  return snapshot;
+}
+
+}  // namespace
+
+TEST_CASE("a segment made while another had room is of a pool that does not split, whatever the settings say") {
+  const Settings settings;  // gathers through NCCL
+  const auto pools = symmetric_pools(two_buffers(20 * kMiB, 30 * kMiB), settings);
+  REQUIRE(pools.size() == 1);
+  CHECK(pools[0].options.no_split);
+  CHECK(symmetric_pools(two_buffers(20 * kMiB, 10 * kMiB), settings).empty());  // there was no room
+  CHECK(symmetric_pools(two_buffers(20 * kMiB, 30 * kMiB), kCheckedPyTorch).size() == 1);
+  Settings symmetric;
+  symmetric.all_gather = Transport::copy_engine;
+  CHECK(symmetric_pools(two_buffers(20 * kMiB, 10 * kMiB), symmetric).size() == 1);
+  // A block that is live at the end, with more than it asked for.
+  Snapshot live = two_buffers(20 * kMiB, 10 * kMiB);
+  live.segments.front().blocks = {{live.segments.front().address, 30 * kMiB, 20 * kMiB, BlockState::live}};
+  CHECK(symmetric_pools(live, settings).size() == 1);
+  live.segments.front().is_expandable = true;
+  CHECK(symmetric_pools(live, settings).empty());
+}
