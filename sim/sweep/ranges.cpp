@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/check.hpp"
 #include "core/base/units.hpp"
@@ -50,6 +51,15 @@ Result<void> add_part(std::string_view key, std::string_view part, std::vector<s
   }
 }
 
+/// The value as the settings hold it, whatever name it was given by: adamw-fused is adam-fused.
+std::string held_value(std::string_view key, const std::string& value) {
+  Settings scratch;
+  if (!set_setting(scratch, key, value)) return value;
+  const auto held = setting_options(scratch);
+  const auto own = std::find_if(held.begin(), held.end(), [&](const auto& one) { return one.first == key; });
+  return own == held.end() ? value : own->second;
+}
+
 /// Whether some points have their experts on several ranks.
 bool splits_experts(std::span<const Range> ranges) {
   return std::any_of(ranges.begin(), ranges.end(), [](const Range& range) {
@@ -86,6 +96,7 @@ Result<std::vector<std::string>> parse_range(std::string_view key, std::string_v
 std::vector<std::string> add_values(std::vector<Range>& ranges, std::string_view key,
                                     const std::vector<std::string>& values) {
   std::vector<std::string> repeated;
+  std::map<std::string, std::map<std::string, std::string>> held;  // by unit and held_value(): the text that gave it
   const auto unit_of = [&](const std::string& value) {
     return key == kUnitKey ? value.substr(0, value.rfind('=')) : std::string();
   };
@@ -94,8 +105,14 @@ std::vector<std::string> add_values(std::vector<Range>& ranges, std::string_view
       return r.key == key && unit_of(r.values.front()) == unit_of(value);
     });
     if (range == ranges.end()) range = ranges.insert(range, {std::string(key), {}});
-    const bool there = std::find(range->values.begin(), range->values.end(), value) != range->values.end();
-    (there ? repeated : range->values).push_back(value);
+    const auto [texts, is_first] = held.try_emplace(unit_of(value));
+    if (is_first)
+      for (const std::string& own : range->values) texts->second.emplace(held_value(key, own), own);
+    const auto [same, is_new] = texts->second.emplace(held_value(key, value), value);
+    if (is_new)
+      range->values.push_back(value);
+    else
+      repeated.push_back(same->second == value ? value : fmt::format("{} (which is {})", value, same->second));
   }
   return repeated;
 }

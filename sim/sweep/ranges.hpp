@@ -34,7 +34,8 @@ inline constexpr std::size_t kMaxValues = 10'000;  ///< of one range
 [[nodiscard]] Result<std::vector<std::string>> parse_range(std::string_view key, std::string_view text);
 
 /// Adds values to the range of `key`, making it where it is not there; for reshard_of_unit one range a unit.
-/// Values that are there already are left out; returns them.
+/// Values that are there already, by this name or another, are left out; returns them: "2", "adamw-fused (which is
+/// adam-fused)".
 std::vector<std::string> add_values(std::vector<Range>& ranges, std::string_view key,
                                     const std::vector<std::string>& values);
 

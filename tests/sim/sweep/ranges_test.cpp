@@ -58,6 +58,15 @@ TEST_CASE("ranges add up, one for each unit, without repetition") {
   CHECK(count_points({}).value() == 1);
 }
 
+TEST_CASE("two names of one value make one point") {
+  std::vector<Range> ranges;
+  CHECK(add_values(ranges, "optimizer", {"adam-fused", "adamw-fused", "sgd"}) ==
+        Values{"adamw-fused (which is adam-fused)"});
+  CHECK(add_values(ranges, "optimizer", {"sgd", "adamw-fused"}) == Values{"sgd", "adamw-fused (which is adam-fused)"});
+  REQUIRE(ranges.size() == 1);
+  CHECK(ranges[0].values == Values{"adam-fused", "sgd"});
+}
+
 TEST_CASE("points are settings, or the reason why they contradict each other") {
   const std::vector<Range> ranges{{"gpus", {"4", "6"}}, {"replicate", {"1", "4"}}};
   CHECK(settings_at({}, ranges, 1)->replicate == 4);
