@@ -97,6 +97,21 @@ void print_halves(std::ostream& out, const Against& against) {
   if (!halves.empty()) out << fmt::format("\nmeasured: nccl-tests' times, {}\n", fmt::join(halves, ", "));
 }
 
+/// Who calls decides which price a row is held against: a loop of PyTorch's shows its host's pace, one in C the GPU's.
+std::string_view caller_word(const AgainstRow& row) {
+  return row.measured.by_pytorch ? "PyTorch" : "C";
+}
+
+/// Of the rows that are predicted: "called from C"; empty: there are none.
+std::string callers_words(const Against& against) {
+  std::size_t from_pytorch = 0, from_c = 0;
+  for (const AgainstRow& row : against.rows)
+    if (!row.in_table) ++(row.measured.by_pytorch ? from_pytorch : from_c);
+  if (from_pytorch == 0) return from_c == 0 ? "" : "called from C";
+  if (from_c == 0) return "called from PyTorch, at its host's pace";
+  return fmt::format("{} of them called from C, {} from PyTorch, at its host's pace", from_c, from_pytorch);
+}
+
 bool has_point(const sim::MachineProfile& machine, const sim::CollectiveSample& sample) {
   return std::any_of(machine.collectives.begin(), machine.collectives.end(), [&](const sim::CollectiveTable& table) {
     return table.kind == sample.kind && table.transport == sample.transport && table.ranks == sample.ranks &&
@@ -141,8 +156,9 @@ std::string against_answer(const Against& against) {
                ? fmt::format("the only row is a point of {}'s tables: nothing is predicted", against.machine)
                : fmt::format("all {} rows are points of {}'s tables: nothing is predicted", summary.in_tables.rows,
                              against.machine);
-  std::string text = fmt::format("{} {} predicted on {}: {}", summary.all.rows, summary.all.rows == 1 ? "row" : "rows",
-                                 against.machine, errors_words(summary.all));
+  std::string text =
+      fmt::format("{} {}, {}, predicted on {}: {}", summary.all.rows, summary.all.rows == 1 ? "row" : "rows",
+                  callers_words(against), against.machine, errors_words(summary.all));
   if (summary.large.rows > 0 && summary.large.rows < summary.all.rows)
     text += fmt::format("; the {} from 16 MiB on: {}", summary.large.rows, errors_words(summary.large));
   if (summary.in_tables.rows > 0)
@@ -155,6 +171,7 @@ std::string against_answer(const Against& against) {
 void print_against(std::ostream& out, const Against& against) {
   constexpr auto kRight = Table::Align::right;
   std::vector<Table::Column> columns{{"collective"},
+                                     {"from"},
                                      {"GPUs", kRight},
                                      {"size", kRight},
                                      {"measured, us", kRight},
@@ -171,6 +188,7 @@ void print_against(std::ostream& out, const Against& against) {
   for (const AgainstRow& row : against.rows) {
     const sim::CollectiveSample& sample = row.measured;
     std::vector<std::string> cells{fmt::format("{} {}", name(sample.transport), dashed_name(sample.kind)),
+                                   std::string(caller_word(row)),
                                    std::to_string(sample.ranks),
                                    format_bytes(sample.bytes),
                                    fmt::format("{:.2f}", sample.us),
@@ -206,6 +224,7 @@ Json against_json(const Against& against) {
     const sim::CollectiveSample& sample = row.measured;
     json["rows"].push_back({{"collective", dashed_name(sample.kind)},
                             {"transport", name(sample.transport)},
+                            {"called_from", caller_word(row)},
                             {"ranks", sample.ranks},
                             {"ranks_per_node", sample.ranks_per_node},
                             {"bytes", sample.bytes},
