@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/network/fabric.hpp"
+
 namespace foreshard::cli {
 namespace {
 
@@ -123,6 +125,24 @@ Result<void> set_fabric(const std::string& whole, sim::Network& network) {
   network.pod_nodes = levels[1].nodes;
   network.pod_oversubscription = levels[1].oversubscription;
   return {};
+}
+
+std::string fabric_note(const std::string& fabric, const sim::Network& network, std::uint32_t gpus,
+                        std::uint32_t nodes) {
+  if (fabric.empty()) return {};
+  if (nodes <= 1)
+    return fmt::format("the fabric {} changes nothing: all GPUs are inside one node, and none of it is between them",
+                       fabric);
+  const bool has_levels = network.leaf_nodes > 0 || network.group_nodes > 0;
+  if (!has_levels || network.sharp) return {};
+  const sim::Fabric wired(network, gpus, nodes);
+  const bool shares = std::any_of(wired.links().begin(), wired.links().end(), [](const sim::Link& link) {
+    return link.kind != sim::Link::Kind::adapter_out && link.kind != sim::Link::Kind::adapter_in;
+  });
+  if (shares) return {};
+  return fmt::format("the fabric {} is as good as flat here: all {} nodes are {}", fabric, nodes,
+                     network.group_nodes > 0 ? "in one of its groups, and nothing goes out of it"
+                                             : "below one of its leaf switches, and nothing goes above it");
 }
 
 Result<void> check_fabric_is_used(const std::string& text, std::uint32_t nodes) {

@@ -21,6 +21,11 @@ inline constexpr const char* kFabricHelp =
 /// Sets `network` to the fabric that `text` names, its latencies and adapters left as they are.
 [[nodiscard]] Result<void> set_fabric(const std::string& text, sim::Network& network);
 
+/// Where `fabric`, which `network` has, changes nothing of what goes between `nodes` of `gpus` each: why, one sentence.
+/// Empty: it may, or none is given.
+[[nodiscard]] std::string fabric_note(const std::string& fabric, const sim::Network& network, std::uint32_t gpus,
+                                      std::uint32_t nodes);
+
 /// Fails (usage) where `--fabric` says `text` of a job on `nodes`, or on so many at most.
 [[nodiscard]] Result<void> check_fabric_is_used(const std::string& text, std::uint32_t nodes);
 

@@ -19,10 +19,12 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
   const auto machine = machine_for(from, *source, topology, console);
   FORESHARD_TRY(machine);
   FORESHARD_TRY(check_fabric_is_used(from.fabric, settings->nodes));
+  std::string fabric = fabric_of(from, *source);
+  if (const std::string note = fabric_note(fabric, machine->network, settings->gpus, settings->nodes); !note.empty())
+    console.note(note);
   const auto workload = traces::workloads_of(*source, *machine)->at(*settings);
   if (!workload) return tl::unexpected(setting_options.with_file(workload.error()));
   std::string machine_name = machine_named(from.machine, source->machine);
-  std::string fabric = fabric_of(from, *source);
   const auto limit = memory_limit_of(memory_limit, source->memory_capacity, from.machine, *machine);
   FORESHARD_TRY(limit);
   const bool assumed = machine_assumed(from, *source);

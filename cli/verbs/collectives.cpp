@@ -276,6 +276,9 @@ Result<int> predict_sizes(const CollectivesOptions& options, Console& console) {
   FORESHARD_TRY(settings);
   const auto group = group_of_mesh(options, kind, *settings);
   FORESHARD_TRY(group);
+  const std::uint32_t nodes = ceil_div(group->ranks, group->ranks_per_node) > 1 ? settings->nodes : 1;
+  if (const std::string note = fabric_note(options.fabric, machine->network, settings->gpus, nodes); !note.empty())
+    console.note(fmt::format("{} ({} groups)", note, group->name));
   const auto sizes = sizes_of(options, kind, group->ranks);
   FORESHARD_TRY(sizes);
   if (options.messages) FORESHARD_TRY(check_messages(kind, group->ranks));

@@ -177,7 +177,10 @@ Result<SweepResult> question(const SweepOptions& options, const traces::Source& 
   if (!given->repeated.empty())
     console.note(fmt::format("given more than once, and simulated once: {}", fmt::join(given->repeated, ", ")));
   if (result.ranges.empty()) result.ranges = usual_ranges();
-  FORESHARD_TRY(check_fabric_is_used(options.source.fabric, most_nodes(source.settings, result.ranges)));
+  const std::uint32_t nodes = most_nodes(source.settings, result.ranges);
+  FORESHARD_TRY(check_fabric_is_used(options.source.fabric, nodes));
+  if (const std::string note = fabric_note(result.fabric, machine.network, source.settings.gpus, nodes); !note.empty())
+    console.note(note);
   return result;
 }
 

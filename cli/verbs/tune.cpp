@@ -248,6 +248,9 @@ Result<int> tune(TuneOptions& options, Console& console) {
   for (const std::string& doubt : report->topology.doubts) console.warn(doubt);
   FORESHARD_TRY(search(options, *workloads, *machine, console, *report));
   doubt_every_point(*source, report->result);
+  const Settings& start = report->request.start;
+  if (const std::string note = fabric_note(report->fabric, machine->network, start.gpus, start.nodes); !note.empty())
+    console.note(note);
   if (report->result.end != sim::TuneEnd::time) {
     auto known = fingerprint_of_search(options, *source, *workloads, *report);
     FORESHARD_TRY(known);

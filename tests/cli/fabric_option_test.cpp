@@ -78,6 +78,18 @@ TEST_CASE("rails are of one switch each, and linked or not") {
     CHECK_FALSE(set_fabric(text, network));
 }
 
+TEST_CASE("a fabric that nothing of the job shares is said to change nothing") {
+  const auto note = [](const char* text, std::uint32_t nodes) { return fabric_note(text, fabric(text), 8, nodes); };
+  CHECK(note("fat-tree:4:2", 1).find("inside one node") != std::string::npos);
+  CHECK(note("fat-tree:4:2", 4).find("all 4 nodes are below one of its leaf switches") != std::string::npos);
+  CHECK(note("dragonfly:4:2", 4).find("in one of its groups") != std::string::npos);
+  CHECK(note("fat-tree:4:2", 5).empty());
+  CHECK(note("dragonfly:4:2", 5).empty());
+  CHECK(note("rail:4+no-pxn", 4).empty());  // rails that change in the switches are linked above one leaf
+  CHECK(note("flat", 4).empty());
+  CHECK(fabric_note("", {}, 8, 4).empty());
+}
+
 TEST_CASE("what is no fabric is refused with what would be one") {
   for (const char* text :
        {"", "rail", "rail:", "rail:0", "rail:x", "rail:4:", "rail:4:0.5", "rail:4:nan", "rail:4:1e9", "rail:4,8",
