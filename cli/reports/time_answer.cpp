@@ -54,6 +54,8 @@ std::vector<std::string> sentences(const TimeReport& report) {
       report.time.length().ms() / clean.ms, report.time.length().ms(), clean.ms,
       late < 0 ? " and of waits for ranks is the profiler's"
                : fmt::format(" is the profiler's; rank {} was late without it too", late))};
+  if (const std::string binds = cpu_optimizer_clause(diagnosed_run(report), diagnosed_time(report)); !binds.empty())
+    out.front() = fmt::format("{}; {}", binds, out.front());
   if (clean.time && late >= 0)
     out.push_back(fmt::format("If rank {} keeps up, as planned: {}", late, time_headline(clean.run, *clean.time)));
   else if (clean.time)

@@ -13,7 +13,9 @@
 #include "cli/terminal/printable.hpp"
 #include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
+#include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_words.hpp"
+#include "core/run/phase_words.hpp"
 #include "core/straggler/straggler_text.hpp"
 
 namespace foreshard::cli {
@@ -160,10 +162,11 @@ std::string plan_command(const TimeReport& report, const sim::TimeRemedy& remedy
 std::vector<std::string> not_simulated(const TimeReport& report) {
   const Run& run = diagnosed_run(report);
   const TimeExplanation& e = diagnosed_time(report);
-  Nanoseconds root, host, cpu_optimizer, ranks;
+  const Nanoseconds cpu_optimizer = cpu_optimizer_time(run, e);
+  Nanoseconds root, host, ranks;
   for (const IdlePart& part : e.parts) {
-    const bool on_cpu = run.settings.offload && part.phase == "optimizer";
-    if (is_host(part.cause)) (on_cpu ? cpu_optimizer : host) += part.length();
+    const bool on_cpu = run.settings.offload && part.phase == kOptimizerPhase;
+    if (is_host(part.cause) && !on_cpu) host += part.length();
     if (part.cause == IdleCause::late_rank) ranks += part.length();
     const bool unhideable = part.cause == IdleCause::first_gather || part.cause == IdleCause::last_reduction;
     if (unhideable && part.unit == "root") root += part.length();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/run/phase_words.hpp"
 #include "core/timeline/places.hpp"
 
 namespace foreshard {
@@ -61,6 +62,14 @@ std::vector<PhaseTime> phase_times(const Run& run, const TimeExplanation& explan
     if (part.cause == IdleCause::allocator) row.allocator += part.length() - part.exposed;
   }
   return rows.taken();
+}
+
+Nanoseconds cpu_optimizer_time(const Run& run, const TimeExplanation& explanation) {
+  Nanoseconds sum;
+  if (!run.settings.offload) return sum;
+  for (const IdlePart& part : explanation.parts)
+    if (is_host(part.cause) && part.phase == kOptimizerPhase) sum += part.length() - part.exposed;
+  return sum;
 }
 
 PhaseTime total(const std::vector<PhaseTime>& rows) {

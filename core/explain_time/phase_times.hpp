@@ -27,6 +27,10 @@ struct PhaseTime {
 /// By phase, in the order of the run's; phases without time are left out. `explanation`: of `run`.
 [[nodiscard]] std::vector<PhaseTime> phase_times(const Run& run, const TimeExplanation& explanation);
 
+/// How long nothing runs because an optimizer on the CPU does (CPUOffloadPolicy): of the phases' `host` the
+/// optimizer's. Zero where none runs there.
+[[nodiscard]] Nanoseconds cpu_optimizer_time(const Run& run, const TimeExplanation& explanation);
+
 /// Their sum, without a phase.
 [[nodiscard]] PhaseTime total(const std::vector<PhaseTime>& rows);
 

@@ -118,10 +118,17 @@ std::string wait_words(const CauseTotals& totals) {
   return out + (time(causes[2]).count > 0 ? ", …)" : ")");
 }
 
-/// The phase in which the host is late for longest.
-std::string host_phase(const std::vector<PhaseTime>& phases) {
+std::string cpu_optimizer_words(Nanoseconds time, const std::string& step) {
+  return fmt::format("the optimizer on the CPU takes {} of {} a step, while the GPU waits", in_ms(time), step);
+}
+
+/// The phase in which the host is late for longest, an optimizer on the CPU left out.
+std::string host_phase(const std::vector<PhaseTime>& phases, Nanoseconds cpu_optimizer) {
+  const auto late = [&](const PhaseTime& row) {
+    return row.phase == kOptimizerPhase ? row.host - cpu_optimizer : row.host;
+  };
   const auto most = std::max_element(phases.begin(), phases.end(),
-                                     [](const PhaseTime& a, const PhaseTime& b) { return a.host < b.host; });
+                                     [&](const PhaseTime& a, const PhaseTime& b) { return late(a) < late(b); });
   return in_phase(most == phases.end() ? std::string() : most->phase);
 }
 
@@ -237,10 +244,17 @@ std::string next_words(const Run& run, const IdleGap& gap) {
   return op_words(run, gap.next);
 }
 
+std::string cpu_optimizer_clause(const Run& run, const TimeExplanation& e) {
+  const Nanoseconds time = cpu_optimizer_time(run, e);
+  const Nanoseconds rest = e.idle() - time;
+  return time > rest ? cpu_optimizer_words(time, in_ms(e.length())) : std::string();
+}
+
 std::string time_headline(const Run& run, const TimeExplanation& e) {
   const CauseTotals totals = cause_totals(e);
   const std::vector<PhaseTime> phases = phase_times(run, e);
-  const Nanoseconds host = total(phases).host;
+  const Nanoseconds cpu_optimizer = cpu_optimizer_time(run, e);
+  const Nanoseconds host = total(phases).host - cpu_optimizer;
   const Nanoseconds gaps = totals[static_cast<std::size_t>(IdleCause::kernel_gap)].time;
   const Nanoseconds latencies = totals[static_cast<std::size_t>(IdleCause::launch)].time;
   Nanoseconds communication;
@@ -257,13 +271,17 @@ std::string time_headline(const Run& run, const TimeExplanation& e) {
   const Nanoseconds least = e.length().scaled(kWorthSaying);
   const std::pair<Nanoseconds, std::string> clauses[] = {
       {exposed, exposed_words(" of " + step + " a step ") + communication_words(run, e, totals)},
-      {host, fmt::format("the host is late for {} of {} a step, most of it {}", in_ms(host), step, host_phase(phases))},
+      {cpu_optimizer, cpu_optimizer_words(cpu_optimizer, step)},
+      {host, fmt::format("the host is late for {} of {} a step, most of it {}", in_ms(host), step,
+                         host_phase(phases, cpu_optimizer))},
       {gaps, fmt::format("gaps between kernels take {} of {} a step", in_ms(gaps), step)},
       {latencies, fmt::format("launch and event latencies take {} of {} a step", in_ms(latencies), step)}};
-  const std::string shorter[] = {exposed_words(" ") + (waits ? wait_words(totals) : std::string()),
-                                 fmt::format("the host is late for {}", in_ms(host)),
-                                 fmt::format("gaps between kernels take {}", in_ms(gaps)),
-                                 fmt::format("launch and event latencies take {}", in_ms(latencies))};
+  const std::string shorter[] = {
+      exposed_words(" ") + (waits ? wait_words(totals) : std::string()),
+      fmt::format("the optimizer on the CPU takes {}", in_ms(cpu_optimizer)),
+      fmt::format("the host is late for {}{}", in_ms(host), cpu_optimizer.count > 0 ? " beside it" : ""),
+      fmt::format("gaps between kernels take {}", in_ms(gaps)),
+      fmt::format("launch and event latencies take {}", in_ms(latencies))};
   const auto most =
       static_cast<std::size_t>(std::max_element(std::begin(clauses), std::end(clauses),
                                                 [](const auto& a, const auto& b) { return a.first < b.first; }) -

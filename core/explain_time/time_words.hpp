@@ -32,6 +32,8 @@ using CauseTotals = std::array<CauseTotal, kEnumSize<IdleCause>>;
 /// A stretch of the critical path that comes `count` times: "forward of layers.0 to layers.30", or what it waits for.
 [[nodiscard]] std::string stretch_words(const Run& run, const TimeExplanation& explanation, const PathStretch& stretch,
                                         std::size_t count);
+/// Where the compute stream waits longest for an optimizer on the CPU: what it takes, one clause. Else empty.
+[[nodiscard]] std::string cpu_optimizer_clause(const Run& run, const TimeExplanation& explanation);
 /// Why the step is not faster, in one sentence without a full stop.
 [[nodiscard]] std::string time_headline(const Run& run, const TimeExplanation& explanation);
 

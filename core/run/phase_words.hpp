@@ -7,6 +7,9 @@
 
 namespace foreshard {
 
+/// PhaseRecord::name of the optimizer's step.
+inline constexpr const char* kOptimizerPhase = "optimizer";
+
 /// "backward"; "between phases" where it is empty.
 [[nodiscard]] inline std::string phase_title(const std::string& phase) {
   return phase.empty() ? "between phases" : phase;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/run/phase_words.hpp"
+
 namespace foreshard {
 
 void RunRecorder::add_stream(StreamId id, const StreamOptions& options) {
@@ -117,7 +119,7 @@ void RunRecorder::phase(Hook hook, std::int32_t step) {
       open("backward");
       break;
     case Hook::optimizer_begin:
-      open("optimizer");
+      open(kOptimizerPhase);
       break;
     case Hook::forward_end:
     case Hook::backward_end:
