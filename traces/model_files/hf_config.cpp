@@ -44,10 +44,10 @@ struct ModelType {
 constexpr std::array kModelTypes{
     ModelType{"llama", ModelFamily::hf_llama, 0, 0, true, false, false, "silu"},
     ModelType{"mistral", ModelFamily::hf_llama, 8, 0, false, false, false, "silu", 4096},
-    ModelType{"qwen2", ModelFamily::hf_qwen2, 32, 0, false, true, false, "silu"},
-    ModelType{"qwen3", ModelFamily::hf_qwen3, 32, 128, true, false, false, "silu"},
+    ModelType{"qwen2", ModelFamily::hf_qwen2, 32, 0, false, true, false, "silu", 4096},
+    ModelType{"qwen3", ModelFamily::hf_qwen3, 32, 128, true, false, false, "silu", 4096},
     ModelType{"mixtral", ModelFamily::hf_mixtral, 8, 0, false, false, false, "silu"},
-    ModelType{"qwen3_moe", ModelFamily::hf_qwen3_moe, 4, 0, true, false, false, "silu"},
+    ModelType{"qwen3_moe", ModelFamily::hf_qwen3_moe, 4, 0, true, false, false, "silu", 4096},
     ModelType{"deepseek_v3", ModelFamily::hf_deepseek_v3, 0, 0, true, false, false, "silu"},
     ModelType{"gpt2", ModelFamily::hf_gpt2, 0, 0, false, true, true, "gelu_new"},
 };
@@ -139,8 +139,17 @@ void read_experts(ConfigKeys& keys, const ExpertKeys& experts, ModelConfig& mode
                                                    model.experts_per_token, model.experts, experts.count));
 }
 
-/// All layers have it, unlike those of Qwen's max_window_layers. null says that there is none; absent is the default.
+/// Whether Qwen's layers have a window: use_sliding_window says so, of qwen2 and qwen3 for those from max_window_layers
+/// on (configuration_qwen2.py: layer_types), of qwen3_moe for all (modeling_qwen3_moe.py: its one mask).
+bool windowed_qwen(ConfigKeys& keys, const ModelType& family, const ModelConfig& model) {
+  if (!keys.flag_or("use_sliding_window", false)) return false;
+  constexpr double kUsualFirst = 28;
+  return family.family == ModelFamily::hf_qwen3_moe || keys.number_or("max_window_layers", kUsualFirst) < model.layers;
+}
+
+/// null says that there is none; absent is the default.
 void read_window(ConfigKeys& keys, const ModelType& family, ModelConfig& model) {
+  if (family.type.starts_with("qwen") && !windowed_qwen(keys, family, model)) return;
   if (keys.is_null("sliding_window")) return;
   model.sliding_window = static_cast<std::uint32_t>(keys.size_or({"sliding_window"}, kMaxPositions, family.window));
 }
@@ -189,7 +198,7 @@ void read_decoder(ConfigKeys& keys, const ModelType& family, ModelConfig& model)
   if (family.family == ModelFamily::hf_deepseek_v3) return read_deepseek(keys, model);
   model.head_dim = keys.size_or({"head_dim"}, kMaxWidth, family.head_dim);
   model.mlp_bias = family.type == "llama" && keys.flag_or("mlp_bias", false);
-  if (family.type == "mistral" || family.type == "mixtral") read_window(keys, family, model);
+  if (family.window > 0 || family.type == "mixtral") read_window(keys, family, model);
   if (family.family == ModelFamily::hf_mixtral) read_experts(keys, {"num_local_experts", 8, 2}, model);
   if (family.family != ModelFamily::hf_qwen3_moe) return;
   read_experts(keys, {"num_experts", 128, 8}, model);
@@ -247,8 +256,6 @@ void add_warnings(ConfigKeys& keys, const ModelType& family, ModelFile& file) {
         fmt::format("dropout ({}) is left out: its masks and kernels are not in the plan; "
                     "set it to 0 to compare",
                     fmt::join(on, ", ")));
-  if (keys.has("use_sliding_window") && keys.flag_or("use_sliding_window", false))
-    file.warnings.emplace_back("the sliding window is left out: attention is planned over the whole sequence");
   if (family.family == ModelFamily::hf_deepseek_v3 && keys.number_or("num_nextn_predict_layers", 0) > 0)
     file.warnings.emplace_back(
         "num_nextn_predict_layers is left out: multi-token prediction is not in transformers' model either");

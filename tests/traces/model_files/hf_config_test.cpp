@@ -137,6 +137,21 @@ TEST_CASE("mistral: Llama without biases, in a sliding window unless it is null"
   CHECK(refused(sizes + R"(, "sliding_window": -1})").where == "config.json, sliding_window");
 }
 
+TEST_CASE("qwen: a window where use_sliding_window gives some layer one, and no warning below it") {
+  const std::string sizes = R"({"model_type": "qwen2", "hidden_size": 1024, "intermediate_size": 4096,
+    "num_hidden_layers": 32, "num_attention_heads": 16, "num_key_value_heads": 2, "vocab_size": 32768)";
+  CHECK(read(sizes + "}").model.sliding_window == 0);
+  CHECK(read(sizes + R"(, "sliding_window": 2048})").model.sliding_window == 0);
+  const std::string windowed = sizes + R"(, "use_sliding_window": true)";
+  const ModelFile usual = read(windowed + "}");  // the last four of 32 layers
+  CHECK(usual.model.sliding_window == 4096);
+  CHECK(usual.warnings.empty());
+  CHECK(read(windowed + R"(, "sliding_window": 2048})").model.sliding_window == 2048);
+  CHECK(read(windowed + R"(, "sliding_window": null})").model.sliding_window == 0);
+  CHECK(read(windowed + R"(, "max_window_layers": 32})").model.sliding_window == 0);
+  CHECK(read(windowed + R"(, "max_window_layers": 0})").model.sliding_window == 4096);
+}
+
 TEST_CASE("what the generators leave out is said") {
   const ModelFile gpt2 =
       read(R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257})");

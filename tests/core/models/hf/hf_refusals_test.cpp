@@ -31,7 +31,7 @@ TEST_CASE("sequences beyond learned positions") {
 }
 
 TEST_CASE("a sliding window that a sequence fills") {
-  for (const ModelFamily family : {ModelFamily::hf_llama, ModelFamily::hf_mixtral}) {
+  for (const ModelFamily family : {ModelFamily::hf_llama, ModelFamily::hf_mixtral, ModelFamily::hf_qwen2}) {
     ModelConfig c = small_config(family);
     const Settings settings = small_settings();
     c.sliding_window = *settings.seq;
