@@ -39,6 +39,7 @@ struct ImportOptions {
   std::string output;
   std::string log;
   std::string write_about;
+  std::vector<std::string> recorder_problems;  ///< of the folder's rank.json
   bool no_workload = false;
   bool strict = false;
   bool force = false;
@@ -113,6 +114,7 @@ Json as_json(const ImportOptions& options, const traces::Imported& imported) {
   }
   json["closed"] = json["unsettled"];  // its former name
   json["warnings"] = run.info.warnings;
+  json["recorder_problems"] = options.recorder_problems;
   return json;
 }
 
@@ -226,8 +228,10 @@ Result<void> choose_files(ImportOptions& options, Console& console) {
   FORESHARD_TRY(chosen);
   for (const std::string& note : chosen->notes) console.note("note: " + note);
   const auto problems = traces::recorder_problems(chosen->snapshot.empty() ? chosen->trace : chosen->snapshot);
-  if (!problems) console.warn(problems.error().text());
-  for (std::size_t i = 0; problems && i < problems->size(); ++i) console.warn("the recorder says: " + (*problems)[i]);
+  if (problems) options.recorder_problems = *problems;
+  if (!problems) options.recorder_problems.push_back(problems.error().text());
+  for (const std::string& problem : options.recorder_problems)
+    console.warn(problems ? "the recorder says: " + problem : problem);
   traces::ImportRequest& request = options.request;
   if (request.snapshot.empty()) request.snapshot = chosen->snapshot;
   if (request.trace.empty()) request.trace = chosen->trace;
