@@ -10,6 +10,7 @@
 #include "core/run/steady_step.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/host_bound.hpp"
+#include "sim/predict/plan_times.hpp"
 #include "sim/predict/simulate.hpp"
 #include "tests/property/timed_workload.hpp"
 
@@ -72,6 +73,10 @@ TEST_CASE("a plan is not valid by prices that were not measured, unless they are
     INFO(bytes << " " << fmt::format("{}", fmt::join(p.not_valid, "; ")));
     CHECK(p.valid == valid);
     CHECK(p.not_measured == (valid ? 0 : 1));
+    const auto said = std::ranges::count_if(p.warnings, [](const std::string& text) {
+      return text.starts_with("nccl all-reduce of 4 ranks") && text.ends_with(": next to nothing of a step");
+    });
+    CHECK(said == (valid ? 1 : 0));
   }
 }
 
@@ -159,6 +164,33 @@ TEST_CASE("a host-bound capture is not anchored: its host is made as fast as it 
   CHECK(p.host_scale.anchor == 1);
   CHECK(p.host_scale.factor == Approx(0.8).epsilon(0.03));
   CHECK(p.step_ms == Approx(0.8 * raw.step_ms).epsilon(0.03));
+}
+
+TEST_CASE("a host-bound capture that no speed of its host brings to the measured steps is not valid, and says so") {
+  Workload w = timed_workload(mixed(), 4);
+  scale_host(w, 20);
+  const double gpu = plan(w, mixed()).gpu_step_ms;
+  w.measured = Measured{std::vector<double>(12, 0.5 * gpu), {}};
+  const Prediction p = plan(w, mixed());
+  CHECK(p.host_scale.source == HostScale::Source::steady);
+  CHECK_FALSE(p.valid);
+  const std::string said = fmt::format("simulate {:.1f} ms where {:.1f} ms were measured, however fast their host",
+                                       p.host_scale.simulated_ms, 0.5 * gpu);
+  INFO(fmt::format("{}", fmt::join(p.not_valid, "; ")));
+  CHECK(std::ranges::any_of(p.not_valid, [&](const std::string& why) { return why.find(said) != std::string::npos; }));
+}
+
+TEST_CASE("one anchor is for all plans of a misfitting recording, and a small one for those that the GPU binds") {
+  PredictionSpec spec;
+  spec.anchor_range = 0.08;
+  Prediction p;
+  for (const bool host_bound : {false, true}) {
+    p.host_bound = host_bound;
+    p.host_scale.anchor = 1.36;
+    CHECK(applied_anchor(spec, p) == 1.36);
+    p.host_scale.anchor = 1.02;
+    CHECK(applied_anchor(spec, p) == (host_bound ? 1 : 1.02));
+  }
 }
 
 TEST_CASE("which side sets the step follows the host's own speed") {
