@@ -10,6 +10,7 @@
 #include "cli/gpu/gradient_files.hpp"
 #include "cli/gpu/run_report.hpp"
 #include "cli/reports/fingerprint.hpp"
+#include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
 #include "cli/terminal/version.hpp"
 #include "core/adapt/adapt.hpp"
@@ -54,6 +55,7 @@ void store_incomplete(const Error& error, const Planned& planned, const RunOptio
   run.info.valid = false;
   run.info.warnings.push_back("incomplete: " + error.what);
   Json json = json_result("run");
+  add_basis(basis_of(planned), json);
   json["incomplete"] = error.text();
   if (auto ok = store_run(json, *planned.workload, options.output, options.force, run); !ok)
     console.warn("the store of the incomplete run was not written: " + ok.error().text());

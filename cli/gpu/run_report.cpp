@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/fingerprint.hpp"
+#include "cli/reports/plan_command.hpp"
 #include "cli/reports/prediction_report.hpp"
+#include "cli/terminal/printable.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/device/collective_names.hpp"
@@ -80,9 +82,7 @@ Json collectives_json(const gpu::Execution& execution) {
 void add_plan(Json& json, const RunReport& report) {
   if (report.plan == nullptr) return;
   const sim::Prediction& p = *report.plan;
-  json["plan"] =
-      prediction_json(report.source, {&report.planned.source.settings, nullptr, report.planned.machine_assumed},
-                      *report.planned.workload, p);
+  json["plan"] = prediction_json(report.source, basis_of(report.planned), *report.planned.workload, p);
   const MemoryPeaks& peaks = report.ranks.front().peaks;
   const double measured = gpu::slowest_step_ms(report.ranks);
   json["difference"] = {
@@ -153,6 +153,7 @@ Json run_json(const RunReport& report) {
   Json json = json_result("run");
   json["source"] = report.source;
   json["name"] = report.run.info.name;
+  add_basis(basis_of(report.planned), json);
   json["machine"] = own.gpu;
   json["step_ms"] = or_null(step);
   json["host_ms"] = or_null(gpu::host_issue_ms(own));
@@ -262,6 +263,7 @@ void print_run(Console& console, const RunReport& report) {
   if (report.execution.paced) console.out << "the host issued at the machine profile's pace, not at its own\n";
   print_collectives(console, report.execution);
   print_losses(console, report.ranks);
+  for (const std::string& what : report.planned.source.left_out) console.out << in_line(left_out_line(what)) << '\n';
 }
 
 }  // namespace foreshard::cli

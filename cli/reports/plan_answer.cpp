@@ -372,6 +372,15 @@ std::string text_of(const FailedPlace& place) {
   return text;
 }
 
+PlanBasis basis_of(const traces::Source& source, bool machine_assumed, const std::string& fabric,
+                   const Topology& topology) {
+  return {&source.settings, nullptr, machine_assumed, {}, source.model_options, source.left_out, fabric, topology};
+}
+
+PlanBasis basis_of(const Planned& planned) {
+  return basis_of(planned.source, planned.machine_assumed, planned.fabric, planned.topology);
+}
+
 std::string_view bound_name(const sim::Prediction& p) {
   constexpr std::array<std::string_view, 4> kNames{"gpu", "links", "host", "ranks"};
   return kNames[static_cast<std::size_t>(p.bound_by())];

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/options/planning.hpp"
 #include "cli/reports/plan_tables.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/remedies.hpp"
@@ -65,7 +66,14 @@ struct PlanBasis {
   std::string no_upgrade = {};            ///< why there is none of such a recording; empty: there is, or it is not such
   std::string model_options = {};         ///< traces::Source::model_options
   std::vector<std::string> left_out = {};  ///< traces::Source::left_out
+  std::string fabric = {};                 ///< fabric_of() of the source
+  Topology topology = {};                  ///< that is on the machine
 };
+
+/// Of every verb that plans: of what was read, and of a search's source. What is given must outlive it.
+[[nodiscard]] PlanBasis basis_of(const Planned& planned);
+[[nodiscard]] PlanBasis basis_of(const traces::Source& source, bool machine_assumed, const std::string& fabric,
+                                 const Topology& topology);
 
 /// One line each, without an end of line. The first says whether it fits, the second how fast it is, or that this is
 /// not known, then one for each reason why it is not valid. `fitting`: what would fit, where it does not: the best of

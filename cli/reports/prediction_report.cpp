@@ -162,6 +162,13 @@ Json interval_json(const sim::Prediction& p) {
 
 }  // namespace
 
+void add_basis(const PlanBasis& basis, Json& json) {
+  json["model_options"] = text_or_null(basis.model_options);
+  json["left_out"] = basis.left_out;
+  json["fabric"] = text_or_null(basis.fabric);
+  json["topology"] = topology_json(basis.topology);
+}
+
 void add_times(const sim::Prediction& p, Json& json) {
   json["step_ms"] = time_value(p, p.step_ms);
   json["step_time_unknown"] = text_or_null(step_time_unknown(p));
@@ -239,8 +246,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   Json json = json_result("plan");
   json["source"] = source;
   json["name"] = workload.name;
-  json["model_options"] = text_or_null(basis.model_options);
-  json["left_out"] = basis.left_out;
+  add_basis(basis, json);
   json["machine"] = p.run.info.machine;
   const PlanTables tables = plan_tables(p);
   json["answer"] = answer_lines(p, basis, tables.time, fitting);

@@ -17,6 +17,9 @@ namespace foreshard::cli {
 [[nodiscard]] Json prediction_json(const std::string& source, const PlanBasis& basis, const Workload& workload,
                                    const sim::Prediction& p, const sim::Remedies* fitting = nullptr);
 
+/// Of every verb's JSON that plans or runs: what it started from and what of that was left out.
+void add_basis(const PlanBasis& basis, Json& json);
+
 /// Of that JSON the keys of time: the step and its parts, what binds it, its interval. Null where there is no time.
 void add_times(const sim::Prediction& p, Json& json);
 /// Of that JSON the keys of memory: peaks, retries, what the allocator may take and whether that is enough.

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/reports/plan_answer.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
 #include "sim/parallel/for_each.hpp"
@@ -23,11 +22,7 @@ Result<void> store_point(const sim::SweepPoint& point, const PointOutput& output
   p->valid = p->run.info.valid = point.valid;
   p->not_valid = point.not_valid;
   p->warnings = p->run.info.warnings = point.warnings;
-  PlanBasis basis;
-  basis.model_options = output.model_options;
-  Json json = prediction_json(output.source, basis, **workload, *p);
-  json["fabric"] = output.fabric.empty() ? Json(nullptr) : Json(output.fabric);
-  json["topology"] = topology_json(output.topology);
+  Json json = prediction_json(output.source, output.basis, **workload, *p);
   for (const auto& [key, kept] : output.results) json[key] = kept;
   return store_run(json, **workload, output.path, output.force, p->run);
 }

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/options/topology_option.hpp"
+#include "cli/reports/plan_answer.hpp"
 #include "cli/terminal/output.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
@@ -23,9 +23,7 @@ struct PointOutput {
   bool force = false;
   std::string source;  ///< as the user gave it
   std::optional<Bytes> memory_limit;
-  std::string model_options;                               ///< traces::Source::model_options
-  std::string fabric;                                      ///< fabric_of() of the source
-  Topology topology;                                       ///< that is on the machine
+  PlanBasis basis;                                         ///< basis_of() the source
   sim::Differences differences = {};                       ///< of the job's ranks and links
   std::vector<std::pair<std::string, Json>> results = {};  ///< what else is kept of the search, by key
 };

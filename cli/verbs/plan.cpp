@@ -107,15 +107,6 @@ Result<int> keep_part(const PlanOptions& options, const sim::Part& part, const s
   return static_cast<int>(kDone);
 }
 
-/// The answer as JSON, for --json and for the store.
-Json json_of(const PlanOptions& options, const Planned& planned, const PlanBasis& basis, const sim::Prediction& p,
-             const sim::Remedies* fitting) {
-  Json json = prediction_json(options.source.source.text, basis, *planned.workload, p, fitting);
-  json["fabric"] = planned.fabric.empty() ? Json(nullptr) : Json(planned.fabric);
-  json["topology"] = topology_json(planned.topology);
-  return json;
-}
-
 Result<int> plan(PlanOptions& options, Console& console) {
   keep_freed_memory();
   if (!options.name.empty() && options.output.empty())
@@ -165,11 +156,12 @@ Result<int> plan(PlanOptions& options, Console& console) {
   const sim::Remedies* fitting = remedies ? &*remedies : nullptr;
   std::string no_upgrade;
   const auto upgrade = what_upgrading_moves(*planned, *p, no_upgrade);
-  const PlanBasis basis{&planned->source.settings,     upgrade ? &*upgrade : nullptr,
-                        planned->machine_assumed,      no_upgrade,
-                        planned->source.model_options, planned->source.left_out};
+  PlanBasis basis = basis_of(*planned);
+  basis.upgrade = upgrade ? &*upgrade : nullptr;
+  basis.no_upgrade = no_upgrade;
   Json json;  // of the text none is needed
-  if (options.json || !options.output.empty()) json = json_of(options, *planned, basis, *p, fitting);
+  if (options.json || !options.output.empty())
+    json = prediction_json(options.source.source.text, basis, *planned->workload, *p, fitting);
   if (!options.output.empty())
     FORESHARD_TRY(store_run(json, *planned->workload, options.output, options.force, p->run));
   if (options.json)

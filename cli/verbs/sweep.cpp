@@ -267,8 +267,9 @@ Result<void> set_fingerprint(const SweepOptions& options, const traces::Source& 
 }
 
 /// Each of them, also where another cannot be written; the last that could not is the error.
-Result<void> write_outputs(const SweepOptions& options, const SweepResult& result, const sim::MachineProfile& machine,
-                           sim::WorkloadSource& workloads, ProgressFile& progress, Console& console) {
+Result<void> write_outputs(const SweepOptions& options, const SweepResult& result, const traces::Source& source,
+                           const sim::MachineProfile& machine, sim::WorkloadSource& workloads, ProgressFile& progress,
+                           Console& console) {
   std::vector<Error> errors;
   const auto keep = [&](const Result<void>& written) {
     if (!written) errors.push_back(written.error());
@@ -277,9 +278,9 @@ Result<void> write_outputs(const SweepOptions& options, const SweepResult& resul
   if (!options.output.empty() && result.best) {
     auto differences = options.unlike.read(machine.network);
     if (!differences) return tl::unexpected(differences.error());
-    const PointOutput output{options.output, options.name,        options.force,
-                             result.source,  result.memory_limit, result.model_options,
-                             result.fabric,  result.topology,     std::move(*differences)};
+    const PlanBasis basis = basis_of(source, result.machine_assumed, result.fabric, result.topology);
+    const PointOutput output{options.output,      options.name, options.force,          result.source,
+                             result.memory_limit, basis,        std::move(*differences)};
     keep(store_point(result.points[*result.best], output, machine, workloads));
   }
   keep(progress.result());
@@ -321,7 +322,7 @@ Result<int> sweep(SweepOptions& options, Console& console) {
     print_sweep(console.out, *result);
   console.out.flush();
   progress.finish();
-  FORESHARD_TRY(write_outputs(options, *result, *machine, *workloads, progress, console));
+  FORESHARD_TRY(write_outputs(options, *result, *source, *machine, *workloads, progress, console));
   return status_of(*result, console);
 }
 

@@ -221,8 +221,12 @@ Result<void> write_outputs(const TuneOptions& options, const TuneReport& report,
   if (!report.result.best) return {};
   if (!options.lists.empty()) FORESHARD_TRY(write_text(options.lists, lists_of(report), options.force));
   if (options.output.empty()) return {};
-  PointOutput output{options.output,       options.name,  options.force,  report.source, report.request.memory_limit,
-                     report.model_options, report.fabric, report.topology};
+  PointOutput output{options.output,
+                     options.name,
+                     options.force,
+                     report.source,
+                     report.request.memory_limit,
+                     basis_of(source, report.machine_assumed, report.fabric, report.topology)};
   Json runs = Json::array();
   if (!options.front.empty()) {
     auto kept = write_front(options, output, report, source, machine, workloads);
@@ -244,13 +248,13 @@ Result<int> tune(TuneOptions& options, Console& console) {
   const auto workloads = traces::workloads_of(*source, *machine);
   auto report = ask(options, *source, *machine);
   FORESHARD_TRY(report);
+  const Settings& start = report->request.start;
+  if (const std::string note = fabric_note(report->fabric, machine->network, start.gpus, start.nodes); !note.empty())
+    console.note(note);
   report->topology = std::move(topology);
   for (const std::string& doubt : report->topology.doubts) console.warn(doubt);
   FORESHARD_TRY(search(options, *workloads, *machine, console, *report));
   doubt_every_point(*source, report->result);
-  const Settings& start = report->request.start;
-  if (const std::string note = fabric_note(report->fabric, machine->network, start.gpus, start.nodes); !note.empty())
-    console.note(note);
   if (report->result.end != sim::TuneEnd::time) {
     auto known = fingerprint_of_search(options, *source, *workloads, *report);
     FORESHARD_TRY(known);
