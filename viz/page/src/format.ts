@@ -8,10 +8,37 @@ const UNITS: [number, string][] = [
   [KIB, 'KiB'],
 ];
 
+const TIME_UNITS: [number, string][] = [
+  [1e9, 's'],
+  [1e6, 'ms'],
+  [1e3, 'µs'],
+];
+
 /** "15.64 GiB"; whole bytes below a KiB. */
 export function bytes(value: number): string {
   for (const [size, unit] of UNITS) if (Math.abs(value) >= size) return `${(value / size).toFixed(2)} ${unit}`;
   return `${Math.round(value)} B`;
+}
+
+/** `y` less `x`, both as they are printed with so many decimals: 1.24 between 14.00 and 15.24. As core/base/add_up.hpp. */
+export function printedDifference(x: number, y: number, decimals: number): number {
+  return Number((Number(y.toFixed(decimals)) - Number(x.toFixed(decimals))).toFixed(decimals));
+}
+
+/** The same in the unit that the larger of them is printed in; exact where that would show less than 1 of it. */
+function differenceInUnits(x: number, y: number, units: [number, string][], decimals: number): number {
+  const unit = units.find(([size]) => Math.max(Math.abs(x), Math.abs(y)) >= size)?.[0] ?? 1;
+  return Math.abs(y - x) < unit ? y - x : printedDifference(x / unit, y / unit, decimals) * unit;
+}
+
+/** Of numbers as bytes() has them. */
+export function bytesDifference(x: number, y: number): number {
+  return differenceInUnits(x, y, UNITS, 2);
+}
+
+/** Of lengths of time as duration() has them. */
+export function durationDifference(x: number, y: number): number {
+  return differenceInUnits(x, y, TIME_UNITS, 3);
 }
 
 /** "16,793,993,216 B" */
@@ -34,10 +61,7 @@ export function count(value: number): string {
 
 /** A length of time in ns: "12.345 ms", "1.250 µs". */
 export function duration(ns: number): string {
-  const size = Math.abs(ns);
-  if (size >= 1e9) return `${(ns / 1e9).toFixed(3)} s`;
-  if (size >= 1e6) return `${(ns / 1e6).toFixed(3)} ms`;
-  if (size >= 1e3) return `${(ns / 1e3).toFixed(3)} µs`;
+  for (const [size, unit] of TIME_UNITS) if (Math.abs(ns) >= size) return `${(ns / size).toFixed(3)} ${unit}`;
   return `${Math.round(ns)} ns`;
 }
 

@@ -2,7 +2,7 @@
 
 import { STATISTICS } from '../data/meta';
 import { RunData } from '../data/run';
-import { both, bytes, count, duration, moment } from '../format';
+import { both, bytes, bytesDifference, count, duration, durationDifference, moment, printedDifference } from '../format';
 import { RUN_COLOURS } from '../scene';
 import { el, swatch, table, visible } from './dom';
 import { remedyList } from './remedies';
@@ -102,54 +102,65 @@ interface CompareRow {
   [key: string]: unknown;
 }
 
+/** How numbers of a kind are shown, and what one is less another as both are shown. */
+interface Shown {
+  show: (value: number) => string;
+  less: (x: number, y: number) => number;
+}
+const MILLISECONDS: Shown = { show: (value) => value.toFixed(2).replace(/^-0\.00$/, '0.00'), less: (x, y) => printedDifference(x, y, 2) };
+const BYTES: Shown = { show: bytes, less: bytesDifference };
+const DURATIONS: Shown = { show: duration, less: durationDifference };
+const COUNTS: Shown = { show: String, less: (x, y) => y - x };
+
 /** What `compare --json` says. */
 export function compareSection(compare: Json, labels: string[]): HTMLElement {
   const box = el('div', { className: 'compare' });
   const answer = Array.isArray(compare.answer) ? compare.answer.map(text) : [];
   answer.forEach((line, i) => box.append(el('p', { className: i === 0 ? 'first' : '' }, line)));
   box.append(el('p', {}, ...labels.flatMap((label, i) => [swatch(RUN_COLOURS[i]), visible(label), el('br')])));
-  const difference = (a: unknown, b: unknown, show: (value: number) => string) => {
+  // A difference is that of the numbers as they stand beside it and in the headline.
+  const difference = (a: unknown, b: unknown, { show, less }: Shown) => {
     const x = numberOf(a), y = numberOf(b);
-    return [x === undefined ? '—' : show(x), y === undefined ? '—' : show(y), x === undefined || y === undefined ? '' : x === y ? '=' : `${y - x >= 0 ? '+' : '−'}${show(Math.abs(y - x))}`];
+    if (x === undefined || y === undefined) return [x === undefined ? '—' : show(x), y === undefined ? '—' : show(y), ''];
+    return [show(x), show(y), x === y ? '=' : `${y - x >= 0 ? '+' : '−'}${show(Math.abs(less(x, y)))}`];
   };
   if (isObject(compare.settings) && Object.keys(compare.settings).length)
     box.append(el('h4', {}, 'settings that differ'), grid(['', 'A', 'B'], Object.entries(compare.settings).map(([key, value]) =>
       [key, ...(isObject(value) ? [text(JSON.stringify(value.a)), text(JSON.stringify(value.b))] : ['', ''])])));
   // A recording's side also has what its own plan says: the change is counted from that, so that it has no bias of the model's.
-  const pairs = (name: string, title: string, show: (value: number) => string) => {
+  const pairs = (name: string, title: string, shown: Shown) => {
     const of = compare[name];
     if (!isObject(of) || !Object.keys(of).length) return;
     const values = Object.values(of).filter(isObject);
     const planned = ['a', 'b'].find((side) => values.some((value) => numberOf(value[`${side}_as_planned`]) !== undefined));
     const heading = ['', 'A', ...(planned === 'a' ? ['A as planned'] : []), 'B', ...(planned === 'b' ? ['B as planned'] : []), 'B − A'];
-    const cells = (value: CompareRow, shown: (value: number) => string) => {
+    const cells = (value: CompareRow, shown: Shown) => {
       const plan = planned && numberOf(value[`${planned}_as_planned`]);
       const [a, b, plain] = difference(value.a, value.b, shown);
       if (!planned) return [a, b, plain];
       const change = difference(planned === 'a' ? plan ?? value.a : value.a, planned === 'b' ? plan ?? value.b : value.b, shown)[2];
-      const own = plan === undefined ? '' : shown(plan as number);
+      const own = plan === undefined ? '' : shown.show(plan as number);
       return planned === 'a' ? [a, own, b, change] : [a, b, own, change];
     };
     box.append(el('h4', {}, title), grid(heading, Object.entries(of).map(([key, value]) =>
       [(key === 'kernel_contention_ms' ? '– ' : '') + key.replace(/_bytes$|_ms$/, '').replaceAll('_', ' '),
-        ...(isObject(value) ? cells(value, key.startsWith('num_') ? String : show) : heading.slice(1).map(() => ''))]), planned ? 'grid wide' : 'grid'));
+        ...(isObject(value) ? cells(value, key.startsWith('num_') ? COUNTS : shown) : heading.slice(1).map(() => ''))]), planned ? 'grid wide' : 'grid'));
   };
-  const plainMs = (value: number) => value.toFixed(2).replace(/^-0\.00$/, '0.00');
-  pairs('time', 'time, ms', plainMs);
-  pairs('memory', 'memory', bytes);
-  pairs('peak_by_category', 'allocated at its peak, by category', bytes);
-  pairs('phase_host_ms', 'host, by phase, ms', plainMs);
-  const rows = (name: string, title: string, keys: string[], show: (value: number) => string, fields: [string, string]) => {
+  pairs('time', 'time, ms', MILLISECONDS);
+  pairs('memory', 'memory', BYTES);
+  pairs('peak_by_category', 'allocated at its peak, by category', BYTES);
+  pairs('phase_host_ms', 'host, by phase, ms', MILLISECONDS);
+  const rows = (name: string, title: string, keys: string[], shown: Shown, fields: [string, string]) => {
     const of = Array.isArray(compare[name]) ? (compare[name] as CompareRow[]).filter(isObject) : [];
     if (!of.length) return;
     const sorted = [...of].sort((x, y) => Math.abs((numberOf(y[fields[1]]) ?? 0) - (numberOf(y[fields[0]]) ?? 0)) - Math.abs((numberOf(x[fields[1]]) ?? 0) - (numberOf(x[fields[0]]) ?? 0)));
     const place = (row: CompareRow) => keys.map((key) => (key === 'cause' ? text(row[key]).replaceAll('_', ' ') : text(row[key]))).filter(Boolean).join(', ') || '—';
     box.append(section(title, name === 'budget', grid([keys.join(', '), 'A', 'B', 'B − A'], sorted.slice(0, 60).map((row) =>
-      [place(row), ...difference(row[fields[0]], row[fields[1]], show)]), 'grid wide')));
+      [place(row), ...difference(row[fields[0]], row[fields[1]], shown)]), 'grid wide')));
   };
-  rows('budget', 'where the difference in step time is', ['phase', 'cause'], duration, ['a_ns', 'b_ns']);
-  rows('lanes', 'time by lane, phase and unit', ['lane', 'phase', 'unit'], duration, ['a_ns', 'b_ns']);
-  rows('peak_by_unit', 'allocated at its peak, by unit', ['unit'], bytes, ['a', 'b']);
+  rows('budget', 'where the difference in step time is', ['phase', 'cause'], DURATIONS, ['a_ns', 'b_ns']);
+  rows('lanes', 'time by lane, phase and unit', ['lane', 'phase', 'unit'], DURATIONS, ['a_ns', 'b_ns']);
+  rows('peak_by_unit', 'allocated at its peak, by unit', ['unit'], BYTES, ['a', 'b']);
   return box;
 }
 
