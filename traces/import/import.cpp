@@ -17,6 +17,7 @@
 #include "core/timeline/places.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/capture/capture.hpp"
+#include "traces/capture/roots.hpp"
 #include "traces/capture/timing.hpp"
 #include "traces/import/belonging.hpp"
 #include "traces/import/file_digest.hpp"
@@ -262,6 +263,8 @@ Result<void> Importer::infer_settings() {
     const std::vector<CaptureEvent> events = capture_events(program().events, snapshot_origin_us(program()));
     const bool times = trace_ && !replays_alone(trace_->run);
     const std::vector<Range> ranges = times ? trace_ranges(trace_->run) : std::vector<Range>();
+    if (std::string roots = two_roots(events, program_ranges()); !roots.empty() && !request_.about.empty())
+      return fail(ErrorKind::mismatch, std::move(roots), files_.snapshot, kOneRootHint);
     out_.inference = infer({program(), events, program_ranges(), times ? &*trace_ : nullptr, ranges});
     if (about_ && has_inferred()) {
       const auto mesh = given_mesh(*about_, *out_.inference, trace_ ? trace_->world_size : std::nullopt, files_.about,

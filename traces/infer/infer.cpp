@@ -5,6 +5,7 @@
 #include "core/base/json_io.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/capture/range_meaning.hpp"
+#include "traces/capture/roots.hpp"
 #include "traces/infer/element_sizes.hpp"
 #include "traces/infer/inference.hpp"
 #include "traces/infer/inferred_settings.hpp"
@@ -95,6 +96,8 @@ Inference infer(const InferInput& input) {
   const ElementTypes types = element_types(out.recorded, input.trace);
   InferredParameters found = infer_parameters(out.recorded, types);
   out.why_not = several_groups(input.ranges);
+  if (std::string roots = two_roots(input.events, input.ranges); !roots.empty())
+    out.why_not = fmt::format("{}; {}", roots, kOneRootHint);
   if (out.why_not.empty()) out.why_not = found.why_not;
   say_header(input, out);
   if (!out.why_not.empty()) return out;
