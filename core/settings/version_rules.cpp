@@ -63,12 +63,14 @@ constexpr std::array<VersionRule, kVersionRules> kRules{
                         "Pools of a custom allocator (NCCL's) order free blocks of one size by creation.",
                         "They order them by address.", "pytorch#178362, #182929, #183489"),
               "#178362 may be in 2.12, for every pool; a plan of 2.12 orders by address", 12),
-    unsettled(allocator(Id::ties_by_creation, "ties-by-creation", 13, Moves::bytes, Planned::yes,
-                        "Of free blocks of one size the one whose segment was made first is taken; splits inherit "
-                        "the segment's rank; within a segment by address.",
-                        "Of free blocks of one size the one with the lowest address is taken.",
-                        "pytorch#183591 (2026-05-13), BlockComparatorSizeCounterAddress"),
-              "a snapshot does not say in which order the segments older than it were made: by address"),
+    unsettled(
+        allocator(Id::ties_by_creation, "ties-by-creation", 13, Moves::bytes, Planned::yes,
+                  "Of free blocks of one size the one whose segment was made first is taken; splits inherit "
+                  "the segment's rank; within a segment by address.",
+                  "Of free blocks of one size the one with the lowest address is taken.",
+                  "pytorch#183591 (2026-05-13), BlockComparatorSizeCounterAddress"),
+        "that 2.13 has it is inferred from its date: no release notes that were read name it. A snapshot does not "
+        "say in which order the segments older than it were made: by address"),
     allocator(Id::capture_alone_suspends, "capture-alone-suspends", 13, Moves::bytes, Planned::yes,
               "Only a graph capture suspends event polling and the release of caches.",
               "So does every allocation that use_mem_pool routes to a pool.", "c10/cuda/CUDACachingAllocator.cpp"),
@@ -94,9 +96,12 @@ constexpr std::array<VersionRule, kVersionRules> kRules{
          "A group waits for and frees the reduce-scatter inputs before it even where it has no gradients itself, in "
          "FSDP::post_backward_rs_wait.",
          "Only a group that reduces frees the input before it.", "pytorch#177319, FSDPParamGroup.post_backward"),
-    fsdp(Id::symmetric_memory_call, "symmetric-memory-call", 12, Moves::nothing, Planned::yes,
-         "FSDPModule.set_symm_mem_for_comm() moves FSDP2's collectives to symmetric memory.",
-         "The same needs a custom all-gather.", "pytorch#176613"),
+    unsettled(
+        fsdp(Id::symmetric_memory_call, "symmetric-memory-call", 12, Moves::nothing, Planned::yes,
+             "FSDPModule.set_symm_mem_for_comm() moves FSDP2's collectives to symmetric memory.",
+             "The same needs a custom all-gather.", "pytorch#176613"),
+        "that 2.12 has it is inferred from its number: no release notes that were read name it, and a program that "
+        "calls it (UniRL#467) asks for 2.13"),
     by_setting(fsdp(Id::reduce_input_cap, "reduce-input-cap", 13, Moves::both, Planned::setting,
                     "set_reduce_scatter_max_input_buffers(K): up to K inputs stay in flight; the oldest is waited for "
                     "and freed before the next. The largest K of the root's tree counts.",
@@ -142,7 +147,7 @@ constexpr std::array<VersionRule, kVersionRules> kRules{
              "The last one lives until the reduction is issued.",
              "_fully_shard/_fsdp_collectives.py, _default_reduce_scatter_input_fn (953e270b)"),
         "behind #183983, which is in 2.13, the loop was still in foreach_reduce (c079255a); when it moved was not "
-        "read: 2.14 is planned as before it",
+        "read: that 2.14 does as before is inferred",
         14),
     fsdp(Id::all_gather_layouts, "all-gather-layouts", kMain, Moves::both, Planned::no,
          "set_all_gather_layout: gathers into buffers that parameters are views of (experimental, opt-in).",

@@ -96,5 +96,10 @@ TEST_CASE("what may hold already is told of the versions between") {
   CHECK(names(unsettled_rules("main")).empty());
 }
 
+TEST_CASE("a version that was inferred and not read is said to be") {
+  for (const RuleId id : {RuleId::symmetric_memory_call, RuleId::ties_by_creation, RuleId::gradients_freed_first})
+    CHECK(version_rule(id).unsettled.find("inferred") != std::string_view::npos);
+}
+
 }  // namespace
 }  // namespace foreshard
