@@ -12,23 +12,26 @@
 namespace foreshard::cli {
 namespace {
 
-constexpr int kStepDecimals = 2;  // of milliseconds, as tables and pages have them
+constexpr double kLeastMs = 0.005;  // 0.00 as it is printed
+
+bool shown(Nanoseconds time) {
+  return std::abs(time.ms()) >= kLeastMs;
+}
 
 bool shown(const StepPart& part) {
-  return part.printed != 0 || part.printed_contention != 0 ||
+  return shown(part.difference) || shown(part.contention) ||
          std::any_of(part.parts.begin(), part.parts.end(), [](const StepPart& p) { return shown(p); });
 }
 
 /// "compute -1.69 ms (isolated +1.42 ms, kernel contention -3.11 ms)".
 std::string part_text(const StepPart& part) {
-  std::string text = fmt::format("{} {:+.2f} ms", part.name, part.printed);
-  if (part.printed_contention != 0)
-    text +=
-        fmt::format(" (isolated {:+.2f} ms, kernel contention {:+.2f} ms)",
-                    printed_difference(part.printed, part.printed_contention, kStepDecimals), part.printed_contention);
+  std::string text = fmt::format("{} {:+.2f} ms", part.name, part.difference.ms());
+  if (shown(part.contention))
+    text += fmt::format(" (isolated {:+.2f} ms, kernel contention {:+.2f} ms)",
+                        (part.difference - part.contention).ms(), part.contention.ms());
   std::string parts;
   for (const StepPart& of : part.parts)
-    if (shown(of)) parts += (parts.empty() ? "" : ", ") + fmt::format("{} {:+.2f} ms", of.name, of.printed);
+    if (shown(of)) parts += (parts.empty() ? "" : ", ") + fmt::format("{} {:+.2f} ms", of.name, of.difference.ms());
   return parts.empty() ? text : fmt::format("{} ({})", text, parts);
 }
 
@@ -41,20 +44,15 @@ std::string causes_of(const Comparison& comparison) {
 
 /// The parts of `rows` by the words of `plan`, the largest first.
 std::vector<StepPart> parts_of(const std::vector<BreakdownRow>& rows) {
-  const auto printed = [](const BreakdownRow& row) {
-    return printed_difference(row.b.ms(), row.a.ms(), kStepDecimals);
+  const auto difference = [&](TimeCause cause) {
+    const BreakdownRow sum = total(rows, cause);
+    return sum.b - sum.a;
   };
-  const BreakdownRow contention = total(rows, TimeCause::kernel_contention);
-  BreakdownRow compute = total(rows, TimeCause::isolated_compute);
-  compute.a += contention.a;
-  compute.b += contention.b;
-  std::vector<StepPart> parts{
-      {"compute", compute.b - compute.a, contention.b - contention.a, printed(compute), printed(contention)}};
+  const Nanoseconds contention = difference(TimeCause::kernel_contention);
+  std::vector<StepPart> parts{{"compute", difference(TimeCause::isolated_compute) + contention, contention}};
   for (const TimeCause cause :
-       {TimeCause::exposed_communication, TimeCause::host, TimeCause::other, TimeCause::untraced}) {
-    const BreakdownRow row = total(rows, cause);
-    parts.push_back({cause_title(cause), row.b - row.a, {}, printed(row)});
-  }
+       {TimeCause::exposed_communication, TimeCause::host, TimeCause::other, TimeCause::untraced})
+    parts.push_back({cause_title(cause), difference(cause), {}});
   std::stable_sort(parts.begin(), parts.end(), [](const StepPart& x, const StepPart& y) {
     return std::abs(x.difference.count) > std::abs(y.difference.count);
   });
@@ -82,7 +80,7 @@ std::string step_line(const CompareReport& report) {
   const std::string doubt = unlike(report);
   const std::string causes = doubt.empty() ? causes_of(report.comparison) : doubt;
   const std::string why = causes.empty() ? std::string() : ": " + causes;
-  const double difference = printed_difference(b, a, kStepDecimals);
+  const double difference = printed_difference(b, a, 2);
   if (difference == 0) return fmt::format("B takes as long as A, {:.2f} ms a step{}", b, why);
   return fmt::format("B takes {:.2f} ms a step, {:.2f} ms ({:.1f} %) {} than A{}", b, std::abs(difference),
                      std::abs(b / a - 1) * 100, b < a ? "less" : "more", why);
@@ -132,8 +130,7 @@ std::vector<StepPart> step_parts(const Comparison& comparison) {
   std::vector<StepPart> parts = parts_of(comparison.breakdown);
   if (comparison.bias.empty()) return parts;
   const BreakdownRow bias = total(comparison.bias);
-  const double printed = printed_difference(bias.b.ms(), bias.a.ms(), kStepDecimals);
-  parts.push_back({cause_title(TimeCause::model_bias), bias.b - bias.a, {}, printed, 0, parts_of(comparison.bias)});
+  parts.push_back({cause_title(TimeCause::model_bias), bias.b - bias.a, {}, parts_of(comparison.bias)});
   return parts;
 }
 

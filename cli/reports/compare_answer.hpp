@@ -14,8 +14,6 @@ struct StepPart {
   std::string name;
   Nanoseconds difference;
   Nanoseconds contention;            ///< of `difference`; compute's only
-  double printed = 0;                ///< `difference` in ms, of B and A as tables and pages print them …
-  double printed_contention = 0;     ///< … and of `contention`
   std::vector<StepPart> parts = {};  ///< of the model's bias: what the recording's own plan differs from it by
 };
 

@@ -20,6 +20,7 @@ namespace foreshard::cli {
 namespace {
 
 constexpr auto kRight = Table::Align::right;
+constexpr const char* kStepLine = "step_ms";
 constexpr std::size_t kCauses = EnumNames<TimeCause>::kNames.size();
 
 /// One line of the summary. A value that a run does not have stays empty.
@@ -63,7 +64,7 @@ std::vector<Line> time_lines(const CompareReport& report) {
     lines.push_back({"time", name, a.*member, b.*member, false, false, part});
     if (report.model) lines.back().planned = (*report.model).*member;
   };
-  line("step_ms", &RunSummary::step_ms);
+  line(kStepLine, &RunSummary::step_ms);
   line("compute_ms", &RunSummary::compute_ms);
   line("kernel_contention_ms", &RunSummary::kernel_contention_ms, true);
   line("exposed_communication_ms", &RunSummary::exposed_communication_ms);
@@ -385,6 +386,19 @@ Json json_value(const std::optional<double>& value, const Line& line) {
   return line.bytes || line.count ? Json(static_cast<std::int64_t>(*value)) : Json(*value);
 }
 
+/// B less A as the answer's first lines have it, of a recording's side as its own plan has that: the step and sizes of
+/// what is printed, a part of the step by itself, so that all parts add up.
+Json json_difference(const CompareReport& report, const Line& line) {
+  const auto& a = line.planned && report.model_of_a ? line.planned : line.a;
+  const auto& b = line.planned && !report.model_of_a ? line.planned : line.b;
+  if (!a || !b) return nullptr;
+  if (line.count) return static_cast<std::int64_t>(*b - *a);
+  if (!line.bytes) return line.name == kStepLine ? printed_difference(*b, *a, 2) : as_printed(*b - *a, 2);
+  if (*a < 0 || *b < 0) return static_cast<std::int64_t>(*b - *a);
+  const auto bytes = static_cast<std::int64_t>(printed_difference(static_cast<Bytes>(*a), static_cast<Bytes>(*b)));
+  return *b < *a ? -bytes : bytes;
+}
+
 Json rows_json(const std::vector<BreakdownRow>& rows) {
   Json json = Json::array();
   for (const BreakdownRow& row : rows)
@@ -453,7 +467,9 @@ Json compare_json(const CompareReport& report) {
                                      {"b", parse_ordered_json_text(setting.b)}};
   for (const Line& line : lines_of(report)) {
     Json& values = json[line.section][line.name];
-    values = {{"a", json_value(line.a, line)}, {"b", json_value(line.b, line)}};
+    values = {{"a", json_value(line.a, line)},
+              {"b", json_value(line.b, line)},
+              {"difference", json_difference(report, line)}};
     if (line.planned) values[report.model_of_a ? "a_as_planned" : "b_as_planned"] = json_value(line.planned, line);
   }
   json["budget"] = rows_json(comparison.breakdown);

@@ -10,7 +10,6 @@
 #include <regex>
 
 #include "cli/verbs/compare_pair.hpp"
-#include "core/base/add_up.hpp"
 #include "tests/catch.hpp"
 #include "tests/traces/export/random_run.hpp"
 
@@ -62,33 +61,20 @@ void check_parts(const CompareReport& report) {
 
   const Json json = compare_json(report);
   std::map<std::string, std::int64_t> table;
-  std::map<std::string, std::pair<Nanoseconds, Nanoseconds>>
-      sides;  // A's and B's, which tables and pages print beside it
   for (const Json& row : json["budget"]) {
     std::string cause = row["cause"].get<std::string>();
     std::replace(cause.begin(), cause.end(), '_', ' ');
     table[cause] += row["difference_ns"].get<std::int64_t>();
-    for (const std::string& of : {cause, std::string("compute")}) {
-      if (of != cause && cause != "isolated compute" && cause != "kernel contention") continue;
-      sides[of].first += Nanoseconds{row["a_ns"].get<std::int64_t>()};
-      sides[of].second += Nanoseconds{row["b_ns"].get<std::int64_t>()};
-    }
   }
   table["compute"] = table["isolated compute"] + table["kernel contention"];
   table["isolated"] = table["isolated compute"];
   const auto said = told(json["answer"][0].get<std::string>());
   for (const auto& [name, text] : said) {
     INFO(name);
-    if (name == "isolated") continue;  // compute less contention, as they are printed
-    const auto [a, b] = sides[name];
-    CHECK(text == fmt::format("{:+.2f}", printed_difference(b.ms(), a.ms(), 2)));
+    CHECK(text == fmt::format("{:+.2f}", static_cast<double>(table[name]) / 1e6));
   }
-  if (said.contains("isolated"))
-    CHECK(said.at("isolated") ==
-          fmt::format("{:+.2f}",
-                      printed_difference(std::stod(said.at("compute")), std::stod(said.at("kernel contention")), 2)));
   for (const std::string name : {"compute", "exposed communication", "host", "other", "untraced"})
-    if (std::abs(table[name]) >= 10'000) CHECK(said.contains(name));
+    if (std::abs(table[name]) >= 5'000) CHECK(said.contains(name));
   for (const std::string key : {"compute", "kernel_contention", "exposed_communication", "host", "other", "untraced"}) {
     const Json& row = json["time"][key + "_ms"];
     std::string name = key;

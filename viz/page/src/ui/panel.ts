@@ -118,11 +118,12 @@ export function compareSection(compare: Json, labels: string[]): HTMLElement {
   const answer = Array.isArray(compare.answer) ? compare.answer.map(text) : [];
   answer.forEach((line, i) => box.append(el('p', { className: i === 0 ? 'first' : '' }, line)));
   box.append(el('p', {}, ...labels.flatMap((label, i) => [swatch(RUN_COLOURS[i]), visible(label), el('br')])));
-  // A difference is that of the numbers as they stand beside it and in the headline.
-  const difference = (a: unknown, b: unknown, { show, less }: Shown) => {
+  // A difference is the headline's where it says one, else that of the numbers as they stand beside it.
+  const difference = (a: unknown, b: unknown, { show, less }: Shown, said?: unknown) => {
     const x = numberOf(a), y = numberOf(b);
     if (x === undefined || y === undefined) return [x === undefined ? '—' : show(x), y === undefined ? '—' : show(y), ''];
-    return [show(x), show(y), x === y ? '=' : `${y - x >= 0 ? '+' : '−'}${show(Math.abs(less(x, y)))}`];
+    const value = numberOf(said) ?? less(x, y);
+    return [show(x), show(y), x === y ? '=' : `${value >= 0 ? '+' : '−'}${show(Math.abs(value))}`];
   };
   if (isObject(compare.settings) && Object.keys(compare.settings).length)
     box.append(el('h4', {}, 'settings that differ'), grid(['', 'A', 'B'], Object.entries(compare.settings).map(([key, value]) =>
@@ -136,9 +137,9 @@ export function compareSection(compare: Json, labels: string[]): HTMLElement {
     const heading = ['', 'A', ...(planned === 'a' ? ['A as planned'] : []), 'B', ...(planned === 'b' ? ['B as planned'] : []), 'B − A'];
     const cells = (value: CompareRow, shown: Shown) => {
       const plan = planned && numberOf(value[`${planned}_as_planned`]);
-      const [a, b, plain] = difference(value.a, value.b, shown);
+      const [a, b, plain] = difference(value.a, value.b, shown, value.difference);
       if (!planned) return [a, b, plain];
-      const change = difference(planned === 'a' ? plan ?? value.a : value.a, planned === 'b' ? plan ?? value.b : value.b, shown)[2];
+      const change = difference(planned === 'a' ? plan ?? value.a : value.a, planned === 'b' ? plan ?? value.b : value.b, shown, value.difference)[2];
       const own = plan === undefined ? '' : shown.show(plan as number);
       return planned === 'a' ? [a, own, b, change] : [a, b, own, change];
     };
