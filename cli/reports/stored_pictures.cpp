@@ -57,16 +57,20 @@ std::optional<viz::FrontPoint> front_point(const Json& point, std::size_t number
   return out;
 }
 
-Json picture_json(const char* name, const std::string& title, const std::string& light, const std::string& dark) {
-  return {{"name", name}, {"title", title}, {"light", light}, {"dark", dark}};
-}
-
-/// In both themes.
+/// In both themes, as wide as a page's column, and for a telephone. The page has the headline above it.
 template <class Picture, class Draw>
-Json both(const char* name, Picture picture, Draw draw) {
-  const std::string light = draw(picture);
-  picture.theme = viz::Theme::dark;
-  return picture_json(name, picture.headline, light, draw(picture));
+Json page_picture(const char* name, Picture picture, Draw draw) {
+  constexpr std::uint32_t kColumn = 1000, kTelephone = 420;
+  Json json{{"name", name}, {"title", picture.headline}};
+  picture.headline.clear();
+  for (const auto& [width, prefix] : {std::pair(kColumn, ""), std::pair(kTelephone, "narrow_")}) {
+    picture.width = width;
+    for (const auto& [theme, key] : {std::pair(viz::Theme::light, "light"), std::pair(viz::Theme::dark, "dark")}) {
+      picture.theme = theme;
+      json[std::string(prefix) + key] = draw(picture);
+    }
+  }
+  return json;
 }
 
 }  // namespace
@@ -166,9 +170,9 @@ Json step_memory_json(const viz::StepMemoryPicture& picture) {
 
 Json pictures_json(const Run& run) {
   Json list = Json::array();
-  if (auto front = stored_front(run)) list.push_back(both("front", std::move(*front), viz::draw_front));
+  if (auto front = stored_front(run)) list.push_back(page_picture("front", std::move(*front), viz::draw_front));
   if (auto steps = stored_step_memory(run))
-    list.push_back(both("steps", std::move(*steps), viz::draw_memory_over_steps));
+    list.push_back(page_picture("steps", std::move(*steps), viz::draw_memory_over_steps));
   return list;
 }
 

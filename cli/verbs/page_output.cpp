@@ -124,7 +124,12 @@ std::vector<std::string> compared_page_extras() {
 
 Json page_extra(std::string_view extra, const Run& run, const std::string& name, const ExtraOptions& options,
                 Console& console) {
-  if (extra == "answer") return run_answer_json(run_answer(run));
+  if (extra == "answer") {
+    RunAnswer answer = run_answer(run);
+    const std::vector<std::string> forecast = forecast_lines(run);  // of which the run is one step alone
+    answer.lines.insert(answer.lines.begin(), forecast.begin(), forecast.end());
+    return run_answer_json(answer);
+  }
   if (extra == "pictures") return pictures_json(run);
   if (extra == "explain") return explanation_json(run, name, options, console);
   if (extra == "time") return time_explanation_json(run, name, options, console);

@@ -32,7 +32,7 @@ class FrontDrawing {
  public:
   explicit FrontDrawing(const FrontPicture& picture) : p_(picture), ink_(ink(picture.theme)) {
     width_ = std::max(picture.width, kLeastPlotPicture);
-    plot_ = plot_box(width_);
+    plot_ = plot_box(width_, !p_.headline.empty());
     time_ = axis_of(
         p_.points, [](const FrontPoint& p) { return p.step_ms; }, plot_.x, plot_.right());
     memory_ = axis_of(
@@ -40,7 +40,7 @@ class FrontDrawing {
   }
 
   std::string draw() {
-    draw_plot_title(p_.title, p_.headline, ink_, svg_);
+    draw_plot_title(p_.title, p_.headline, width_, ink_, svg_);
     grid();
     limit();
     front();
@@ -69,7 +69,7 @@ class FrontDrawing {
 
   void grid() {
     draw_gib_axis(memory_, plot_, "GiB reserved at the peak", ink_, svg_);
-    for (const Tick& tick : time_.ticks(12)) {
+    for (const Tick& tick : time_.ticks(plot_ticks(plot_))) {
       const double at = time_.at(tick.value);
       svg_.line({at, plot_.y}, {at, plot_.bottom()}, fmt::format("stroke=\"{}\"", ink_.grid));
       svg_.text({at, plot_.bottom() + 18}, tick.text, {12, ink_.faint, "middle"});

@@ -34,7 +34,7 @@ struct FrontPicture {
   std::string headline;
   std::vector<FrontPoint> points;  ///< those that ran and have a time, at least one
   Bytes limit = 0;                 ///< what the peak of reserved memory may be
-  std::uint32_t width = 1400;      ///< pixels; at least 600
+  std::uint32_t width = 1400;      ///< pixels; at least 400
   Theme theme = Theme::light;
 };
 

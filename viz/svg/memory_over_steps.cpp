@@ -20,7 +20,7 @@ class StepDrawing {
  public:
   explicit StepDrawing(const StepMemoryPicture& picture) : p_(picture), ink_(ink(picture.theme)) {
     width_ = std::max(picture.width, kLeastPlotPicture);
-    plot_ = plot_box(width_);
+    plot_ = plot_box(width_, !p_.headline.empty());
     Bytes most = 0;
     for (const StepMemory& step : p_.steps) most = std::max(most, step.reserved);
     shows_limit_ = p_.limit > 0 && p_.limit <= 2 * most;  // farther away it would flatten the rest
@@ -30,7 +30,7 @@ class StepDrawing {
   }
 
   std::string draw() {
-    draw_plot_title(p_.title, p_.headline, ink_, svg_);
+    draw_plot_title(p_.title, p_.headline, width_, ink_, svg_);
     grid();
     curves();
     if (shows_limit_) draw_plot_limit(memory_, plot_, p_.limit, ink_, svg_);
@@ -55,7 +55,7 @@ class StepDrawing {
 
   void grid() {
     draw_gib_axis(memory_, plot_, "GiB", ink_, svg_);
-    for (const Tick& tick : steps_.ticks(12))
+    for (const Tick& tick : steps_.ticks(plot_ticks(plot_)))
       svg_.text({steps_.at(tick.value), plot_.bottom() + kRetryRow + 18}, tick.text, {12, ink_.faint, "middle"});
     svg_.text({plot_.right(), plot_.bottom() + kRetryRow + 34}, "step", {12, ink_.faint, "end"});
   }
@@ -99,7 +99,8 @@ class StepDrawing {
         break;
       case StepMark::Kind::out_of_memory:
         svg_.rect({plot_.right() - 2, plot_.y, 3, plot_.height}, fmt::format("fill=\"{}\"", ink_.alarm), mark.text);
-        svg_.text({plot_.right() - 8, plot_.y + 14}, fmt::format("out of memory at step {}", mark.step),
+        // In the middle: above it are the limit and what is reserved.
+        svg_.text({plot_.right() - 8, plot_.y + plot_.height / 2}, fmt::format("out of memory at step {}", mark.step),
                   {12, ink_.alarm, "end", true, 0, ink_.paper});
         break;
     }

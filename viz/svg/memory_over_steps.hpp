@@ -34,7 +34,7 @@ struct StepMemoryPicture {
   std::size_t each = 1;           ///< so many steps are one of `steps`, the largest of them
   std::vector<StepMark> marks;    ///< by step
   Bytes limit = 0;                ///< what the allocator may take
-  std::uint32_t width = 1400;     ///< pixels; at least 600
+  std::uint32_t width = 1400;     ///< pixels; at least 400
   Theme theme = Theme::light;
 };
 

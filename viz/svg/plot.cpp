@@ -2,18 +2,27 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace foreshard::viz {
 
-Box plot_box(double width) {
+Box plot_box(double width, bool headline) {
   constexpr double kNumbers = 70;
-  constexpr double kTitle = 76;
-  constexpr double kHeight = 360;
-  return {kPlotMargin + kNumbers, kTitle, width - 2 * kPlotMargin - kNumbers, kHeight};
+  constexpr double kTitle = 54, kHeadline = 22;
+  const double height = std::min(360.0, 0.6 * width);
+  return {kPlotMargin + kNumbers, kTitle + (headline ? kHeadline : 0), width - 2 * kPlotMargin - kNumbers, height};
 }
 
-void draw_plot_title(std::string_view title, std::string_view headline, const Ink& ink, SvgWriter& svg) {
-  svg.text({kPlotMargin, 30}, title, {20, ink.text, "start", true});
-  svg.text({kPlotMargin, 52}, headline, {13.5, ink.faint});
+void draw_plot_title(std::string_view title, std::string_view headline, double width, const Ink& ink, SvgWriter& svg) {
+  constexpr double kSize = 20, kLeast = 12;
+  const double room = (width - 2 * kPlotMargin) / text_width(title, kSize);
+  svg.text({kPlotMargin, 30}, title, {std::clamp(kSize * room, kLeast, kSize), ink.text, "start", true});
+  if (!headline.empty()) svg.text({kPlotMargin, 52}, headline, {13.5, ink.faint});
+}
+
+int plot_ticks(const Box& plot) {
+  constexpr double kEach = 60;  // pixels
+  return std::clamp(static_cast<int>(plot.width / kEach), 2, 12);
 }
 
 void draw_gib_axis(const Axis& axis, const Box& plot, std::string_view title, const Ink& ink, SvgWriter& svg) {

@@ -13,16 +13,18 @@
 namespace foreshard::viz {
 
 inline constexpr double kPlotMargin = 20;
-inline constexpr std::uint32_t kLeastPlotPicture = 600;
+inline constexpr std::uint32_t kLeastPlotPicture = 400;
 
 [[nodiscard]] inline double gib_of(Bytes bytes) {
   return static_cast<double>(bytes) / static_cast<double>(kGiB);
 }
 
-/// Below title and headline, right of the axis's numbers, in a picture of that width.
-[[nodiscard]] Box plot_box(double width);
-/// The two lines above the plot.
-void draw_plot_title(std::string_view title, std::string_view headline, const Ink& ink, SvgWriter& svg);
+/// Below title and headline, right of the axis's numbers, in a picture of that width. `headline`: there is one.
+[[nodiscard]] Box plot_box(double width, bool headline);
+/// The two lines above the plot, in a picture of that width; the headline may be empty.
+void draw_plot_title(std::string_view title, std::string_view headline, double width, const Ink& ink, SvgWriter& svg);
+/// How many numbers have room along the horizontal axis.
+[[nodiscard]] int plot_ticks(const Box& plot);
 /// Lines across the plot at round numbers of GiB, and `title` along them.
 void draw_gib_axis(const Axis& axis, const Box& plot, std::string_view title, const Ink& ink, SvgWriter& svg);
 /// A dashed line at `limit` and what it is.

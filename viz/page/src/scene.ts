@@ -212,7 +212,8 @@ export class Scene {
       if (y >= box.y) {
         surface.path([box.x, y, right, y], 4, ink.alarm, 1.5, [12, 3, 2, 3]);
         // Peaks near it are mostly at the right: running out of memory ends the run.
-        surface.text(box.x + 4, y - 4, text, { fill: ink.alarm, size: 11, halo: ink.paper });
+        // Below the line where above it there are the phases.
+        surface.text(box.x + 4, y - 13 < box.y ? y + 12 : y - 4, text, { fill: ink.alarm, size: 11, halo: ink.paper });
         return;
       }
       // Off the axis: beside it, where nothing is drawn over it.

@@ -10,6 +10,7 @@ import { Surface } from './surface';
 const LEAST_BAND = 3; // pixels
 const NAMES = 172;
 const NAME_SIZE = 11;
+const PATH_HALO = 2.5; // pixels of paper around the critical path
 
 /** Rows that are drawn as one. */
 interface Bands {
@@ -80,12 +81,13 @@ function drawPaths(surface: Surface, map: RankMap, frame: Frame, box: Box, ink: 
     for (const visit of visits) {
       const row = map.rowOf(visit.rank);
       if (row < 0 || visit.to < frame.from || visit.from > frame.to) continue;
-      const y = box.y + (Math.floor(row / each) + 0.5) * height;
+      // Along the row's lower edge: what the row's rank does stays to be seen above it.
+      const y = box.y + (Math.floor(row / each) + 1) * height - PATH_HALO / 2;
       points.push(Math.max(frame.x(visit.from), frame.left), y, Math.min(frame.x(visit.to), frame.left + frame.width), y);
     }
   if (!points.length) return;
   surface.clip(frame.left, box.y, frame.width, box.height);
-  surface.path(points, points.length, ink.paper, 4);
+  surface.path(points, points.length, ink.paper, PATH_HALO);
   surface.path(points, points.length, ink.text, 1.5);
   surface.unclip();
 }

@@ -17,6 +17,9 @@ export interface MarkStyle {
   colour: (run: number) => string;
 }
 
+/** The order in which peaks take their places. */
+const BY_WEIGHT: Statistic[] = ['reserved', ...STATISTICS.filter((one) => one !== 'reserved')];
+
 export const letter = (run: number): string => 'AB'[run] ?? String(run + 1);
 
 /** "step 1: forward", or as much of it as fits. */
@@ -77,7 +80,8 @@ function drawReleases(surface: Surface, run: RunData, box: Box, frame: Frame, in
     last = x;
     surface.path([x, box.y, x, box.y + box.height], 4, ink.alarm, mark.kind === 'released' ? 1 : 2, mark.kind === 'released' ? [1, 4] : []);
     if (mark.kind !== 'released')
-      surface.text(x + 4, box.y + 26, mark.kind === 'oom' ? 'out of memory' : 'retry', { fill: ink.alarm, size: 11, bold: true, halo: ink.paper });
+      // Below the limit's label, which is near the upper edge.
+      surface.text(x + 4, box.y + 38, mark.kind === 'oom' ? 'out of memory' : 'retry', { fill: ink.alarm, size: 11, bold: true, halo: ink.paper });
   }
 }
 
@@ -90,7 +94,7 @@ function stepsIn(run: RunData, frame: Frame): Step[] {
 export function drawMemoryMarks(surface: Surface, runs: RunData[], pane: Pane, axis: Frame, style: MarkStyle): void {
   const { box } = pane;
   const { ink } = style;
-  const shown: { x: number; y: number }[] = [];
+  const shown: { from: number; to: number; y: number }[] = []; // labels, which no other lies over
   const peak = (run: number, frame: Frame, statistic: Statistic) => {
     const steps = stepsIn(runs[run], frame);
     const of = (steps.length === 1 ? steps[0].peaks : runs[run].meta.memory?.peaks)?.[statistic];
@@ -100,17 +104,23 @@ export function drawMemoryMarks(surface: Surface, runs: RunData[], pane: Pane, a
     surface.area([x, y, x - 4, y - 7, x + 4, y - 7], 6, pane.runs.length > 1 ? style.colour(run) : ink[statistic]);
     // Segments stay: what is reserved is often at the step's peak when the step begins.
     const since = steps.length === 1 && of.time <= steps[0].start ? ', from the begin on' : '';
-    const text = `${pane.runs.length > 1 ? `${letter(run)}: ` : ''}${statistic} peak ${bytes(of.bytes)}${since}`;
-    const right = x + 8 + surface.textWidth(text, 11) > axis.left + axis.width;
-    const textY = y < box.y + 14 ? y + 14 : y - 3;
-    if (shown.some((other) => Math.abs(other.y - textY) < 13 && Math.abs(other.x - x) < 190)) return;
-    surface.text(right ? x - 8 : x + 8, textY, text, { fill: ink.text, size: 11, align: right ? 'right' : 'left', halo: ink.paper });
-    shown.push({ x, y: textY });
+    const plain = `${pane.runs.length > 1 ? `${letter(run)}: ` : ''}${statistic} peak ${bytes(of.bytes)}`;
+    const text = surface.textWidth(plain + since, 11) + 8 > axis.width ? plain : plain + since;
+    const width = surface.textWidth(text, 11);
+    const right = x + 8 + width > axis.left + axis.width;
+    const from = right ? Math.max(x - 8 - width, axis.left) : x + 8;
+    // Of the two that matter most another place is looked for; the others are left out where there is no room.
+    const places = statistic === 'reserved' || statistic === 'allocated' ? [y - 3, y + 14, y + 27, y - 16] : [y - 3];
+    const place = places.find((at) => at >= box.y + 9 && at <= box.y + box.height &&
+      !shown.some((other) => Math.abs(other.y - at) < 13 && other.from < from + width && from < other.to));
+    if (place === undefined) return;
+    surface.text(from, place, text, { fill: ink.text, size: 11, halo: ink.paper });
+    shown.push({ from, to: from + width, y: place });
   };
   for (const run of pane.runs) {
     const frame = axis.over(runs[run].clock);
     drawReleases(surface, runs[run], box, frame, ink);
-    for (const statistic of STATISTICS)
+    for (const statistic of BY_WEIGHT)
       if (!style.hidden(`line:${statistic}`) && (!style.several || statistic === 'reserved' || statistic === 'allocated')) peak(run, frame, statistic);
   }
 }

@@ -8,15 +8,25 @@ export interface Picture {
   title: string;
   light: string; // an SVG document; its texts are escaped by who wrote it
   dark: string;
+  narrow_light: string; // the same for places where texts of the others would be too small
+  narrow_dark: string;
 }
+
+const NARROW = 560; // pixels of a place
 
 export class Pictures {
   readonly box = el('div', { className: 'pictures' });
   private readonly places: { picture: Picture; place: HTMLElement }[] = [];
+  private dark = false;
 
   /** `point`: the number of a point that was clicked, and what its mark says. */
   constructor(private readonly point: (number: string, text: string) => void) {
     this.box.addEventListener('click', (event) => this.clicked(event.target as Element));
+    let narrow: boolean | undefined;
+    new ResizeObserver(() => {
+      if (narrow !== undefined && narrow !== this.narrow()) this.paint(this.dark);
+      narrow = this.narrow();
+    }).observe(this.box);
   }
 
   show(pictures: Picture[], dark: boolean): void {
@@ -29,7 +39,13 @@ export class Pictures {
   }
 
   paint(dark: boolean): void {
-    for (const { picture, place } of this.places) place.innerHTML = dark ? picture.dark : picture.light;
+    this.dark = dark;
+    for (const { picture, place } of this.places)
+      place.innerHTML = this.narrow() ? (dark ? picture.narrow_dark : picture.narrow_light) : dark ? picture.dark : picture.light;
+  }
+
+  private narrow(): boolean {
+    return this.box.clientWidth < NARROW;
   }
 
   private clicked(target: Element): void {
