@@ -54,7 +54,8 @@ class ProgramSource {
 enum class BetweenOrders : std::uint8_t { refuse = 0, lower = 1, upper = 2 };
 
 /// Of a recording. `workload` must be adapted to `settings`. Fails as derive_steps() does, and (usage) where the
-/// recording does not show its sequence lengths.
+/// recording shows the sequence length of no step behind its first; those of which it shows none are left out, and
+/// notes() say so.
 [[nodiscard]] Result<std::unique_ptr<ProgramSource>> recorded_programs(const Workload& workload,
                                                                        const Settings& settings, BetweenOrders between);
 

@@ -47,13 +47,19 @@ class RecordedPrograms final : public ProgramSource {
  public:
   RecordedPrograms(DerivedSteps steps, std::vector<std::uint32_t> lengths, BetweenOrders between)
       : steps_(std::move(steps)), lengths_(std::move(lengths)), between_(between) {
-    for (std::size_t i = 1; i < lengths_.size(); ++i) add(lengths_[i], steps_.steps[i]);
+    for (std::size_t i = 1; i < lengths_.size(); ++i) {
+      if (lengths_[i] > 0)
+        add(lengths_[i], steps_.steps[i]);
+      else
+        ++unknown_;
+    }
     for (auto& [length, order] : order_of_) {
       Order& one = orders_[order];
       one.recorded.push_back({length, &programs_.at(length).later.sizes});  // ascending: order_of_ is
     }
     for (Order& order : orders_) order.fit = fit_sizes(order.recorded, order.shape->categories);
-    find_first();
+    if (lengths_.front() == 0) infer_first_length();
+    if (lengths_.front() > 0) find_first();
   }
 
   using ProgramSource::prepare;
@@ -91,6 +97,16 @@ class RecordedPrograms final : public ProgramSource {
     LengthPrograms made;
     made.later = {orders_[place].shape, std::move(program.sizes)};
     programs_.emplace(length, std::move(made));
+  }
+
+  /// The recording does not show it: that of the one recorded length whose later step is contained in it, request by
+  /// request. Where several are, or none is, it stays unknown, and the first step runs before the list's.
+  void infer_first_length() {
+    std::vector<std::uint32_t> of;
+    for (const auto& [length, programs] : programs_)
+      if (!shared_slots(steps_.steps.front(), programs.later).empty()) of.push_back(length);
+    first_ = of.size() == 1 ? First::inferred : First::unknown;
+    if (first_ == First::inferred) lengths_.front() = of.front();
   }
 
   /// What the recorded first step shares with later ones, and the first step at each recorded length.
@@ -142,8 +158,12 @@ class RecordedPrograms final : public ProgramSource {
     return order;
   }
 
+  enum class First : std::uint8_t { recorded, inferred, unknown };
+
   DerivedSteps steps_;
-  std::vector<std::uint32_t> lengths_;  // by recorded step
+  std::vector<std::uint32_t> lengths_;  // by recorded step; 0: the recording does not show it
+  First first_ = First::recorded;       // where the first one's is from
+  std::size_t unknown_ = 0;             // later steps without one, which give no length its program
   BetweenOrders between_;
   std::map<std::uint32_t, LengthPrograms> programs_;
   std::map<std::uint32_t, std::size_t> order_of_;  // of recorded lengths, the place in orders_
@@ -164,8 +184,24 @@ std::string listed(const std::vector<std::uint32_t>& lengths) {
   return text;
 }
 
+std::string counted(std::size_t steps) {
+  return fmt::format("{} recorded step{}", steps, steps == 1 ? "" : "s");
+}
+
 std::vector<std::string> RecordedPrograms::notes() const {
   std::vector<std::string> notes;
+  if (first_ == First::inferred)
+    notes.push_back(
+        fmt::format("the recording does not show the length of its first step: it makes the requests of one of length "
+                    "{}, and is taken as that",
+                    lengths_.front()));
+  if (first_ == First::unknown)
+    notes.emplace_back(
+        "the recording does not show the length of its first step, which no recorded length's requests are those of: "
+        "it runs before the steps of the list");
+  if (unknown_ > 0)
+    notes.push_back(fmt::format("{} whose length the recording does not show {} left out", counted(unknown_),
+                                unknown_ == 1 ? "is" : "are"));
   if (unlike_ > 0)
     notes.push_back(
         fmt::format("{} recorded steps ask for other sizes than an earlier one of their length, which is "
@@ -211,19 +247,26 @@ std::vector<std::string> RecordedPrograms::doubts() const {
   return doubts;
 }
 
+/// By recorded step; 0 where the recording does not show it, but not of all behind the first.
 Result<std::vector<std::uint32_t>> lengths_of(const Workload& workload, const Settings& settings) {
   std::vector<std::uint32_t> lengths;
   for (const RecordedStep& step : workload.recorded) lengths.push_back(step.seq);
   if (lengths.empty()) lengths.assign(2, settings.seq.value_or(0));
-  if (std::find(lengths.begin(), lengths.end(), 0U) != lengths.end())
-    return fail(ErrorKind::usage, "the recording does not show the sequence length of each step", {},
-                "import it with an about file, or with a profiler trace that has shapes");
-  const auto other = [&](const RecordedStep& step) { return step.batch != workload.recorded.front().batch; };
-  if (std::any_of(workload.recorded.begin(), workload.recorded.end(), other))
-    return fail(ErrorKind::usage, "the recorded steps differ in batch, too: sizes do not follow the length alone");
   if (lengths.size() < 2)
     return fail(ErrorKind::usage, "one recorded step is the first one, which is like no other", {},
                 "record at least two steps");
+  if (std::all_of(lengths.begin() + 1, lengths.end(), [](std::uint32_t length) { return length == 0; }))
+    return fail(ErrorKind::usage, "the recording shows the sequence length of no step behind its first", {},
+                "import it with an about file whose \"batch\" and \"seq\" are those of one of its steps (import "
+                "--write-about FILE writes one to be completed), or with a profiler trace that has shapes "
+                "(record_shapes=True)");
+  std::uint32_t batch = 0;
+  for (const RecordedStep& step : workload.recorded) {
+    if (step.seq == 0) continue;
+    if (batch > 0 && step.batch != batch)
+      return fail(ErrorKind::usage, "the recorded steps differ in batch, too: sizes do not follow the length alone");
+    batch = step.batch;
+  }
   return lengths;
 }
 

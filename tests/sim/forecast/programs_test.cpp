@@ -125,6 +125,35 @@ TEST_CASE("recorded lengths run as recorded, others from them", "[forecast]") {
   CHECK((*programs)->notes().size() == 1);
 }
 
+TEST_CASE("a recording whose first step's length is not known goes on with the others", "[forecast]") {
+  const Workload known = recording();
+  auto whole = recorded_programs(known, base(), BetweenOrders::refuse);
+  REQUIRE(whole);
+  const auto expected = run_forecast(**whole, request_of(known, base(), "100\n200\n300", 3));
+  REQUIRE(expected);
+  // It makes the requests of the later step of 100.
+  Workload unknown = known;
+  unknown.recorded[0] = {0, 0, false};
+  auto programs = recorded_programs(unknown, base(), BetweenOrders::refuse);
+  REQUIRE(programs);
+  const auto seeds = run_forecast(**programs, request_of(unknown, base(), "100\n200\n300", 3));
+  REQUIRE(seeds);
+  CHECK_FALSE(seeds->front().behind_recorded_first);
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(seeds->front().steps[i].peak_reserved == expected->front().steps[i].peak_reserved);
+  REQUIRE((*programs)->notes().size() == 1);
+  CHECK((*programs)->notes()[0].find("one of length 100") != std::string::npos);
+  // Without that step nothing says what it is of: it runs before.
+  unknown.recorded[2] = {0, 0, false};
+  auto behind = recorded_programs(unknown, base(), BetweenOrders::refuse);
+  REQUIRE(behind);
+  const auto ran = run_forecast(**behind, request_of(unknown, base(), "200\n300", 2));
+  REQUIRE(ran);
+  CHECK(ran->front().behind_recorded_first);
+  REQUIRE((*behind)->notes().size() == 2);
+  CHECK((*behind)->notes()[1] == "1 recorded step whose length the recording does not show is left out");
+}
+
 TEST_CASE("a first step of another order runs behind the recorded one", "[forecast]") {
   const Workload workload = recording(true);
   auto programs = recorded_programs(workload, base(), BetweenOrders::refuse);
@@ -156,8 +185,10 @@ TEST_CASE("between two orders a length is refused, unless one is named", "[forec
 
 TEST_CASE("a recording without lengths, and record_stream, are refused", "[forecast]") {
   Workload unknown = recording();
-  unknown.recorded[2].seq = 0;
-  CHECK_FALSE(recorded_programs(unknown, base(), BetweenOrders::refuse));
+  for (std::size_t i = 1; i < 4; ++i) unknown.recorded[i].seq = 0;
+  const auto none = recorded_programs(unknown, base(), BetweenOrders::refuse);
+  REQUIRE_FALSE(none);
+  CHECK(none.error().hint.find("--write-about") != std::string::npos);
   Settings records = base();
   records.release = Release::record_stream;
   const auto refused = recorded_programs(recording(), records, BetweenOrders::refuse);
