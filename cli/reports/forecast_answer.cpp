@@ -70,7 +70,8 @@ std::string given_back(const ForecastReport& report) {
                      report.steps);
 }
 
-/// Growth in the last tenth of the steps, and in the last one of few, goes on.
+/// Whether memory was enough follows for these steps; where it still grows, for no more of them. Growth in the last
+/// tenth of the steps, and in the last one of few, goes on.
 std::string growth(const ForecastReport& report) {
   constexpr std::size_t kQuiet = 10;
   std::size_t last = 0;
@@ -87,10 +88,12 @@ std::string growth(const ForecastReport& report) {
                              ? format_bytes(most)
                              : fmt::format("{} ({} to {} over {} seeds)", format_bytes(most), format_bytes(least),
                                            format_bytes(most), report.seeds.size());
-  if (!any) return fmt::format("reserved does not grow, at {}", at);
+  const std::string within = format_bytes(report.capacity);
+  if (!any) return fmt::format("reserved does not grow, at {}; fits {}", at, within);
   if (last + std::max<std::size_t>(1, report.steps / kQuiet) >= report.steps)
-    return fmt::format("reserved still grew at step {} of {}, to {}", last, report.steps, at);
-  return fmt::format("reserved has not grown since step {} of {}, at {}", last, report.steps, at);
+    return fmt::format("reserved still grew at step {} of {}, to {}; these steps fit {}", last, report.steps, at,
+                       within);
+  return fmt::format("reserved has not grown since step {} of {}, at {}; fits {}", last, report.steps, at, within);
 }
 
 }  // namespace
@@ -139,7 +142,7 @@ std::string forecast_answer(const ForecastReport& report) {
                        report.seeds.size() > 1 ? "up to " : "", counted(most, "retry", "retries"), report.steps, within,
                        given_back(report));
   }
-  return growth(report) + "; fits " + within + given_back(report);
+  return growth(report) + given_back(report);
 }
 
 }  // namespace foreshard::cli

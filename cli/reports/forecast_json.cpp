@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/forecast_report.hpp"
+#include "cli/reports/json_values.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -80,25 +81,37 @@ Json over_seeds_json(const sim::SeedsOutcome& over) {
       {"first_retry", over.first_retry ? Json(*over.first_retry) : Json(nullptr)}};
 }
 
-Json remedies_json(const sim::ForecastRemedies& remedies) {
+Json remedy_list_json(const std::vector<sim::ForecastRemedy>& remedies) {
   Json list = Json::array();
-  for (const sim::ForecastRemedy& remedy : remedies.useful) {
+  for (const sim::ForecastRemedy& remedy : remedies) {
     Json one{{"setting", remedy.setting},
              {"pytorch", remedy.pytorch},
              {"reason", remedy.reason},
+             {"alone", remedy.alone},
              {"saving_bytes", remedy.saving},
-             {"more_tokens", remedy.more_tokens}};
+             {"saving_steps", remedy.steps_more},
+             {"saving_retries", remedy.retries_less},
+             {"more_tokens", remedy.more_tokens},
+             {"more_step_ms", remedy.step_ms_more ? Json(*remedy.step_ms_more) : Json(nullptr)},
+             {"net_ms", remedy.net_ms}};
     one["over_seeds"] = over_seeds_json(remedy.over_all);
     one.update(outcome_json(remedy.outcome));
     list.push_back(std::move(one));
   }
+  return list;
+}
+
+Json remedies_json(const sim::ForecastRemedies& remedies) {
   return {{"seed", remedies.seed},
+          {"steps_tried", remedies.steps_tried},
+          {"retry_ms", sim::kRetryMs},
           {"over_seeds", over_seeds_json(remedies.before)},
           {"tried", remedies.tried},
           {"useless", remedies.useless},
           {"impossible", remedies.impossible},
           {"not_valid", remedies.doubts},
-          {"useful", std::move(list)}};
+          {"useful", remedy_list_json(remedies.useful)},
+          {"too_dear", remedy_list_json(remedies.too_dear)}};
 }
 
 Json settings_json(const ForecastReport& report) {
@@ -125,7 +138,9 @@ Json alone_json(const ForecastReport& report) {
   if (!report.alone) return nullptr;
   return {{"seed", report.alone->seed},
           {"length", report.alone->length},
+          {"steps", report.alone->steps},
           {"fits", report.alone->fits},
+          {"num_alloc_retries", report.alone->num_alloc_retries},
           {"longest_length", report.alone->longest ? Json(*report.alone->longest) : Json(nullptr)}};
 }
 
@@ -136,6 +151,8 @@ Json forecast_json(const ForecastReport& report) {
   json["answer"] = forecast_answer(report);
   json["source"] = report.source;
   json["name"] = report.name;
+  json["model_options"] = text_or_null(report.model_options);
+  json["left_out"] = report.left_out;
   json["machine"] = report.machine;
   json["lengths"] = report.lengths_text;
   json["lengths_in_list"] = report.lengths.drawn() ? Json(nullptr) : Json(report.lengths.size());

@@ -15,8 +15,10 @@
 namespace foreshard::cli {
 
 struct ForecastReport {
-  std::string source;  ///< as the user gave it
-  std::string name;    ///< of the model or the recording
+  std::string source;                 ///< as the user gave it
+  std::string name;                   ///< of the model or the recording
+  std::string model_options;          ///< traces::Source::model_options
+  std::vector<std::string> left_out;  ///< traces::Source::left_out
   std::string machine;
   std::string lengths_text;  ///< --lengths
   sim::Lengths lengths;

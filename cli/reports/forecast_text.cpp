@@ -8,6 +8,7 @@
 #include "cli/reports/counted.hpp"
 #include "cli/reports/forecast_report.hpp"
 #include "cli/reports/indented.hpp"
+#include "cli/reports/plan_command.hpp"
 #include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 
@@ -103,15 +104,20 @@ void print_retries(std::ostream& out, const SeedForecast& seed) {
   }
   table.print(out);
   if (shown < seed.retries.size()) out << fmt::format("and {} more; --json has all\n", seed.retries.size() - shown);
-  out << "what that costs in time is not known here: no machine profile has the price of a retry, which waits for the "
-         "GPU\nand calls cudaFree and cudaMalloc as often as the table says; explain --growth reads it from a "
-         "recording\n";
+  out << "what that costs in time is in no machine profile: a retry waits for the GPU, and calls cudaFree and "
+         "cudaMalloc "
+         "as\noften as the table says; explain --growth reads it from a recording\n";
 }
 
 void print_alone(std::ostream& out, const sim::LongestAlone& alone) {
-  out << fmt::format("in a process of its own length {} {}", alone.length, alone.fits ? "fits" : "does not fit either");
-  if (!alone.longest) out << "; no length of this run does\n";
-  if (alone.longest) out << fmt::format("; the longest of this run that does is {}\n", *alone.longest);
+  out << fmt::format("{} steps of length {} alone, in a process of their own, {}", alone.steps, alone.length,
+                     alone.fits ? "find memory" : "run out of memory too");
+  if (alone.fits && alone.num_alloc_retries > 0)
+    out << fmt::format(", with {}", counted(alone.num_alloc_retries, "retry", "retries"));
+  if (!alone.longest)
+    out << "; so do those of every length of this run\n";
+  else
+    out << fmt::format("; the longest length of this run whose steps find it is {}\n", *alone.longest);
 }
 
 void print_failure(std::ostream& out, const ForecastReport& report, const SeedForecast& seed) {
@@ -142,42 +148,97 @@ std::string what_becomes(const sim::SeedsOutcome& over) {
   return "no retries";
 }
 
+/// In ms below a second.
+std::string time_words(double ms) {
+  return ms < 1000 ? fmt::format("{:.0f} ms", ms) : fmt::format("{:.1f} s", ms / 1000);
+}
+
+/// What it is for: of a run that dies how many steps it lives longer, of one that retries those, else bytes.
+std::string saves_words(const sim::ForecastRemedy& remedy, const sim::SeedsOutcome& before) {
+  if (before.out_of_memory > 0 && remedy.steps_more > 0) return fmt::format("{} steps", remedy.steps_more);
+  if (before.out_of_memory > 0)
+    return counted(static_cast<std::int64_t>(before.out_of_memory - remedy.over_all.out_of_memory), "seed", "seeds");
+  if (before.num_alloc_retries > 0)
+    return remedy.retries_less > 0 ? fmt::format("{}, {}", counted(remedy.retries_less, "retry", "retries"),
+                                                 time_words(sim::kRetryMs * static_cast<double>(remedy.retries_less)))
+                                   : "";
+  return remedy.saving > 0 ? format_bytes(static_cast<Bytes>(remedy.saving)) : "";
+}
+
+/// By step: time as planned, and tokens.
+std::string costs_words(const sim::ForecastRemedy& remedy) {
+  std::string text = remedy.step_ms_more                      ? fmt::format("{:+.2f} ms a step", *remedy.step_ms_more)
+                     : remedy.price == sim::RemedyPrice::none ? ""
+                                                              : "time not known";
+  if (remedy.more_tokens != 0)
+    text += fmt::format("{}{:+.1f} % {}", text.empty() ? "" : ", ", remedy.more_tokens * 100,
+                        remedy.price == sim::RemedyPrice::batch ? "samples" : "tokens");
+  return text;
+}
+
 /// Those that were simulated on the same seeds, below the run as it is on these; nothing where there are none.
 void print_remedy_table(std::ostream& out, const std::vector<sim::ForecastRemedy>& useful, bool alone,
                         const sim::SeedsOutcome& before) {
   Table table({{"setting"},
                {"peak reserved", Align::right},
                {"saves", Align::right},
-               {"more tokens", Align::right},
+               {"costs", Align::right},
                {"steps giving back", Align::right},
                {"cudaFree", Align::right},
                {"cudaMalloc", Align::right},
                {"what becomes of the run"}});
-  const auto add = [&](const std::string& setting, const sim::SeedsOutcome& over, std::int64_t saving, double tokens) {
-    table.row({setting, format_bytes_fixed(over.peak_reserved),
-               saving > 0 ? format_bytes_fixed(static_cast<Bytes>(saving)) : "",
-               tokens != 0 ? fmt::format("{:.1f} %", tokens * 100) : "", std::to_string(over.steps_giving_back),
+  const auto add = [&](const std::string& setting, const sim::SeedsOutcome& over, const std::string& saves,
+                       const std::string& costs) {
+    table.row({setting, format_bytes_fixed(over.peak_reserved), saves, costs, std::to_string(over.steps_giving_back),
                std::to_string(over.driver_frees), std::to_string(over.driver_allocations), what_becomes(over)});
   };
-  add("as it is", before, 0, 0);
+  add("as it is", before, "", "");
   for (const sim::ForecastRemedy& remedy : useful)
-    if (remedy.alone == alone) add(remedy.setting, remedy.over_all, remedy.saving, remedy.more_tokens);
+    if (remedy.alone == alone) add(remedy.setting, remedy.over_all, saves_words(remedy, before), costs_words(remedy));
   table.print(out);
 }
 
-void print_remedies(std::ostream& out, const sim::ForecastRemedies& remedies) {
+/// "on seed 4 alone", "on the first 512 of 10000 steps of seed 4 alone".
+std::string alone_words(const ForecastReport& report, const sim::ForecastRemedies& remedies) {
+  if (remedies.steps_tried >= report.steps) return fmt::format("on seed {} alone", remedies.seed);
+  return fmt::format("on the first {} of {} steps{} alone", remedies.steps_tried, report.steps,
+                     report.lengths.drawn() ? fmt::format(" of seed {}", remedies.seed) : std::string());
+}
+
+/// What was left out, and what what costs rests on.
+void print_remedy_notes(std::ostream& out, const ForecastReport& report, const sim::ForecastRemedies& remedies) {
+  if (remedies.steps_tried < report.steps)
+    out << fmt::format(
+        "each of {} lengths needs a program of its own: changes were tried {} first, and {} at most of them run whole, "
+        "until {} were found with which no {} runs out of memory\n",
+        report.distinct_lengths, alone_words(report, remedies), sim::kWholeForLengths, sim::kRemediesForLengths,
+        report.lengths.drawn() ? "seed" : "step");
+  for (const sim::ForecastRemedy& remedy : remedies.too_dear)
+    out << fmt::format("costs more time than it saves: {} ({}; saves {})\n", remedy.setting, costs_words(remedy),
+                       time_words(sim::kRetryMs * static_cast<double>(remedy.retries_less)));
+  if (remedies.before.num_alloc_retries > 0)
+    out << fmt::format(
+        "a retry is taken as {:.0f} ms, the mean of a recorded training on 2 x H200 (7 to 67): explain --growth reads "
+        "your own from a recording; ms a step are planned, at length {}\n",
+        sim::kRetryMs, report.lengths.median(remedies.seed, report.steps));
+}
+
+void print_remedies(std::ostream& out, const ForecastReport& report) {
+  const sim::ForecastRemedies& remedies = *report.remedies;
   out << "\nremedies";
   if (remedies.before.seeds > 1)
     out << fmt::format(" (on all {} seeds: of each number the worst of them)", remedies.before.seeds);
   out << '\n';
   print_remedy_table(out, remedies.useful, false, remedies.before);
   if (std::ranges::any_of(remedies.useful, &sim::ForecastRemedy::alone)) {
-    out << fmt::format("\nothers, on seed {} alone, which fares worst\n", remedies.seed);
+    out << fmt::format("\nothers, {}{}\n", alone_words(report, remedies),
+                       report.seeds.size() > 1 ? ", which fares worst" : "");
     print_remedy_table(out, remedies.useful, true, remedies.before_seed);
   }
   out << fmt::format("{} of {} simulated changes help", remedies.useful.size(), remedies.tried);
   out << (remedies.impossible.empty() ? "\n"
                                       : fmt::format(", {} could not be simulated\n", remedies.impossible.size()));
+  print_remedy_notes(out, report, remedies);
   for (const sim::ForecastRemedy& remedy : remedies.useful)
     out << "\n  " << remedy.setting << ": " << remedy.reason << '\n' << indented(remedy.pytorch);
   for (const std::string& doubt : remedies.doubts) out << "\n  not valid: " << in_line(doubt) << '\n';
@@ -185,12 +246,17 @@ void print_remedies(std::ostream& out, const sim::ForecastRemedies& remedies) {
 }
 
 /// The change that helps most, where one does.
-void print_headline(std::ostream& out, const sim::ForecastRemedies& remedies) {
+void print_headline(std::ostream& out, const ForecastReport& report) {
+  const sim::ForecastRemedies& remedies = *report.remedies;
   if (remedies.useful.empty()) return;
   const sim::ForecastRemedy& best = remedies.useful.front();
-  out << fmt::format("with {}{}: {} reserved at most, {}\n", best.setting,
-                     best.alone ? fmt::format(", on seed {} alone", remedies.seed) : std::string(),
-                     format_bytes(best.over_all.peak_reserved), what_becomes(best.over_all));
+  // Of a run that lives nothing is recommended whose price is not known.
+  if (remedies.before.out_of_memory == 0 && best.price != sim::RemedyPrice::none && !best.step_ms_more) return;
+  const std::string costs = costs_words(best);
+  out << fmt::format("with {}{}: {} reserved at most, {}{}\n", best.setting,
+                     best.alone ? ", " + alone_words(report, remedies) : std::string(),
+                     format_bytes(best.over_all.peak_reserved), what_becomes(best.over_all),
+                     costs.empty() ? "" : "; costs " + costs);
 }
 
 }  // namespace
@@ -198,8 +264,10 @@ void print_headline(std::ostream& out, const sim::ForecastRemedies& remedies) {
 void print_forecast(std::ostream& out, const ForecastReport& report) {
   const SeedForecast& worst = report.seeds[sim::worst_of(report.seeds)];
   out << forecast_answer(report) << '\n';
-  if (report.remedies) print_headline(out, *report.remedies);
-  out << in_line(report.name) << " on " << in_line(report.machine) << ", " << in_line(lengths_line(report)) << '\n';
+  if (report.remedies) print_headline(out, report);
+  out << in_line(model_title(report.name, report.model_options)) << " on " << in_line(report.machine) << ", "
+      << in_line(lengths_line(report)) << '\n';
+  for (const std::string& what : report.left_out) out << in_line(left_out_line(what)) << '\n';
   for (const std::string& why : report.not_valid) out << "not valid: " << in_line(why) << '\n';
   for (const std::string& note : report.notes) out << "note: " << in_line(note) << '\n';
   if (worst.behind_recorded_first)
@@ -212,7 +280,7 @@ void print_forecast(std::ostream& out, const ForecastReport& report) {
   print_growth(out, worst);
   print_retries(out, worst);
   print_failure(out, report, worst);
-  if (report.remedies) print_remedies(out, *report.remedies);
+  if (report.remedies) print_remedies(out, report);
 }
 
 }  // namespace foreshard::cli

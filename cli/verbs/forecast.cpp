@@ -199,10 +199,13 @@ Result<std::vector<sim::SeedForecast>> run_seeds(const ForecastOptions& options,
     FORESHARD_TRY(known);
     request.known = std::move(*known);
   }
-  Progress lengths_made(console, "lengths");
   Progress progress(console, "steps");
-  request.on_made = [&](std::size_t done, std::size_t all) { lengths_made.at(done, all); };
-  request.on_progress = [&](std::size_t done, std::size_t all) { progress.at(done, all); };
+  const auto tell = [&](const char* what, std::size_t done, std::size_t all) {
+    progress.says(what);
+    progress.at(done, all);
+  };
+  request.on_made = [&](std::size_t done, std::size_t all) { tell("programs of lengths", done, all); };
+  request.on_progress = [&](std::size_t done, std::size_t all) { tell("steps", done, all); };
   auto seeds = sim::run_forecast(programs, request);
   request.known.clear();
   request.on_made = {};
@@ -228,6 +231,7 @@ ForecastReport question(const ForecastOptions& options, const Planned& planned, 
   ForecastReport report;
   report.source = options.source.source.text;
   report.name = planned.source.name;
+  report.model_options = planned.source.model_options;
   report.machine = planned.machine.name;
   report.lengths_text = options.lengths;
   report.lengths = lengths;
@@ -270,11 +274,23 @@ Result<sim::SettingsForecast> forecast_at(const ForecastOptions& options, const 
   return sim::SettingsForecast{std::move(*programs), memory, std::move(adapted->warnings)};
 }
 
+/// The planned step at other settings, of a model's samples of `length`; of a recording of its own steps.
+std::optional<double> step_ms_at(const Planned& planned, sim::WorkloadSource& workloads, Settings settings,
+                                 std::uint32_t length) {
+  if (planned.source.model) settings.seq = length;
+  const auto workload = workloads.at(settings);
+  if (!workload) return std::nullopt;
+  sim::PredictRequest request{settings, planned.memory_limit};
+  request.threads = sim::hardware_threads();
+  const auto p = sim::predict(**workload, planned.machine, request);
+  return p && p->has_time ? std::optional(p->step_ms) : std::nullopt;
+}
+
 Result<void> add_remedies(const ForecastOptions& options, const Planned& planned, const Workload& workload,
                           const sim::ForecastRequest& request, sim::ProgramSource& programs,
                           sim::WorkloadSource& workloads, Console& console, ForecastReport& report) {
   if (options.no_remedies) return {};
-  Progress progress(console, "simulating remedies");
+  Progress progress(console, "simulating remedies, steps");
   sim::ForecastRemedyRequest wanted;
   wanted.forecast = request;
   wanted.settings = planned.settings;
@@ -282,6 +298,9 @@ Result<void> add_remedies(const ForecastOptions& options, const Planned& planned
   wanted.memory =
       sim::process_memory_options(workload, planned.settings, planned.machine, planned.memory_limit, false).memory;
   wanted.at_settings = [&](const Settings& settings) { return forecast_at(options, planned, workloads, settings); };
+  wanted.step_ms = [&](const Settings& settings, std::uint32_t length) {
+    return step_ms_at(planned, workloads, settings, length);
+  };
   wanted.on_progress = [&](std::size_t done, std::size_t all) { progress.at(done, all); };
   auto remedies = sim::find_forecast_remedies(programs, wanted, report.seeds);
   FORESHARD_TRY(remedies);
@@ -293,7 +312,7 @@ Result<void> add_remedies(const ForecastOptions& options, const Planned& planned
 void judge(const Planned& planned, const AllocatorConfig& config, const sim::ProgramSource& programs,
            ForecastReport& report) {
   report.notes = programs.notes();
-  for (const std::string& what : planned.source.left_out) report.notes.push_back(left_out_line(what));
+  report.left_out = planned.source.left_out;
   if (config.garbage_collection_threshold > 0)
     report.notes.push_back(
         report.limit ? "garbage_collection_threshold works under set_per_process_memory_fraction, which --memory-limit "
@@ -317,7 +336,7 @@ viz::StepMemoryPicture picture_of(const ForecastReport& report) {
   using Kind = viz::StepMark::Kind;
   const sim::SeedForecast& seed = report.seeds[sim::worst_of(report.seeds)];
   viz::StepMemoryPicture picture;
-  picture.title = report.name + " on " + report.machine;
+  picture.title = model_title(report.name, report.model_options) + " on " + report.machine;
   if (report.lengths.drawn()) picture.title += fmt::format(" · seed {}", seed.seed);
   if (report.lengths.drawn() && report.seeds.size() > 1)
     picture.title += fmt::format(", the worst of {}", report.seeds.size());
@@ -367,7 +386,7 @@ Result<void> store_forecast(const ForecastOptions& options, const ForecastReport
   planned.workload = *workload;
   auto p = predict_planned(planned, {});
   FORESHARD_TRY(p);
-  Json json = prediction_json(report.source, {}, **workload, *p);
+  Json json = prediction_json(report.source, basis_of(planned), **workload, *p);
   json["forecast"] = forecast_json(report);
   json[std::string(kStepMemoryResult)] = step_memory_json(picture_of(report));
   return store_run(json, **workload, options.picture, options.force, p->run);

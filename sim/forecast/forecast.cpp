@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "sim/parallel/for_each.hpp"
 
@@ -10,6 +13,8 @@ namespace foreshard::sim {
 namespace {
 
 constexpr std::size_t kTellEvery = 64;  // steps between two words of progress
+constexpr std::size_t kFirstWindow =
+    64;  // steps whose programs are made before they run; each window is twice the last
 
 /// One process, step after step.
 class SeedRun {
@@ -17,18 +22,24 @@ class SeedRun {
   SeedRun(const ProgramSource& programs, const ForecastRequest& request, std::uint64_t seed)
       : programs_(programs), request_(request), process_(programs.start(), request.process.options) {
     out_.seed = seed;
+    if (process_.out_of_memory()) fail_before_first(programs_.start().setup);
   }
 
-  /// `tell` may be null: others do.
-  SeedForecast run(std::atomic<std::size_t>& done, const std::function<void(std::size_t)>* tell) {
-    if (process_.out_of_memory()) fail_before_first(programs_.start().setup);
-    if (!out_.out_of_memory && !begins_with_first()) warm_up(*programs_.recorded_first());
-    for (std::size_t step = 0; step < request_.steps && !out_.out_of_memory; ++step) {
-      run_step(step);
-      if (step % kTellEvery < kTellEvery - 1) continue;
-      done += kTellEvery;
+  [[nodiscard]] bool ended() const { return out_.out_of_memory || next_ == request_.steps; }
+
+  /// Up to `end`, or until it ends. `tell` may be null: others do.
+  void run_until(std::size_t end, std::atomic<std::size_t>& done, const std::function<void(std::size_t)>* tell) {
+    if (next_ == 0 && !ended() && !begins_with_first()) warm_up(*programs_.recorded_first());
+    for (std::size_t told = next_; next_ < end && !out_.out_of_memory;) {
+      run_step(next_++);
+      if (next_ - told < kTellEvery && next_ < end && !out_.out_of_memory) continue;
+      done += next_ - std::exchange(told, next_);
       if (tell != nullptr) (*tell)(0);
     }
+    if (out_.out_of_memory) done += request_.steps - std::exchange(next_, request_.steps);
+  }
+
+  SeedForecast outcome() {
     out_.follows_recording = process_.follows_recording();
     out_.driver_allocations = process_.growth().size();
     out_.driver_frees = static_cast<std::size_t>(process_.driver_frees());
@@ -109,7 +120,8 @@ class SeedRun {
   const ForecastRequest& request_;
   AllocatorProcess process_;
   SeedForecast out_;
-  Bytes reserved_ = 0;  // the largest peak so far
+  std::size_t next_ = 0;  // step
+  Bytes reserved_ = 0;    // the largest peak so far
 };
 
 /// Places in the request's list.
@@ -118,6 +130,71 @@ std::vector<std::size_t> seeds_of_part(const ForecastRequest& request) {
   for (std::size_t i = request.part.number; i < request.seeds.size(); i += request.part.of) out.push_back(i);
   return out;
 }
+
+/// All seeds, some steps of each at a time, so that no program is made of a length that no process lives to.
+class Windows {
+ public:
+  Windows(ProgramSource& programs, const ForecastRequest& request, std::vector<std::size_t> seeds,
+          std::vector<std::uint32_t> lengths)
+      : programs_(programs), request_(request), seeds_(std::move(seeds)), lengths_(std::move(lengths)) {}
+
+  Result<std::vector<SeedForecast>> run() {
+    if (lengths_.empty()) return std::vector<SeedForecast>(request_.seeds.size());
+    // What is set up before the first step is of the longest length.
+    FORESHARD_TRY(prepare(programs_.costs_to_prepare() ? std::vector{lengths_.back()} : lengths_));
+    for (const std::size_t i : seeds_)
+      runs_.push_back(std::make_unique<SeedRun>(programs_, request_, request_.seeds[i]));
+    for (std::size_t from = 0, window = kFirstWindow; from < request_.steps; from += window, window *= 2) {
+      const std::size_t end = std::min(from + window, request_.steps);
+      FORESHARD_TRY(prepare(lengths_of(from, end)));
+      run_until(end);
+    }
+    std::vector<SeedForecast> out(request_.seeds.size());
+    for (std::size_t n = 0; n < seeds_.size(); ++n) out[seeds_[n]] = runs_[n]->outcome();
+    return out;
+  }
+
+ private:
+  /// Of the processes that still live.
+  [[nodiscard]] std::vector<std::uint32_t> lengths_of(std::size_t from, std::size_t end) const {
+    std::set<std::uint32_t> out;
+    for (std::size_t n = 0; n < seeds_.size(); ++n)
+      for (std::size_t step = from; step < end && !runs_[n]->ended(); ++step)
+        out.insert(request_.lengths.at(request_.seeds[seeds_[n]], step));
+    return {out.begin(), out.end()};
+  }
+
+  Result<void> prepare(const std::vector<std::uint32_t>& wanted) {
+    std::vector<std::uint32_t> missing;
+    std::set_difference(wanted.begin(), wanted.end(), made_.begin(), made_.end(), std::back_inserter(missing));
+    const auto made = programs_.prepare(missing, request_.threads, [&](std::size_t done, std::size_t) {
+      if (request_.on_made) request_.on_made(made_.size() + done, lengths_.size());
+    });
+    FORESHARD_TRY(made);
+    made_.insert(missing.begin(), missing.end());
+    return {};
+  }
+
+  void run_until(std::size_t end) {
+    const std::size_t all = seeds_.size() * request_.steps;
+    std::atomic<std::size_t>& done = request_.count != nullptr ? *request_.count : done_;
+    const std::function<void(std::size_t)> tell = [&](std::size_t) {
+      if (request_.on_progress) request_.on_progress(std::min(done.load(), all), all);
+    };
+    const bool alone = request_.threads <= 1 || seeds_.size() == 1;  // for_each() runs it on this thread
+    for_each(
+        runs_.size(), request_.threads, [&](std::size_t n) { runs_[n]->run_until(end, done, alone ? &tell : nullptr); },
+        tell);
+  }
+
+  ProgramSource& programs_;
+  const ForecastRequest& request_;
+  std::vector<std::size_t> seeds_;      // places in the request's list
+  std::vector<std::uint32_t> lengths_;  // of all their steps, ascending
+  std::vector<std::unique_ptr<SeedRun>> runs_;
+  std::set<std::uint32_t> made_;
+  std::atomic<std::size_t> done_ = 0;
+};
 
 /// What is known, each with the seed of its place.
 std::vector<SeedForecast> known_seeds(const ForecastRequest& request) {
@@ -165,23 +242,11 @@ Result<std::vector<SeedForecast>> run_forecast(ProgramSource& programs, const Fo
     const auto distinct = request.lengths.distinct(request.seeds[i], request.steps);
     lengths.insert(distinct.begin(), distinct.end());
   }
-  FORESHARD_TRY(programs.prepare({lengths.begin(), lengths.end()}, request.threads, request.on_made));
-  if (!request.known.empty()) return known_seeds(request);
-  std::vector<SeedForecast> out(request.seeds.size());
-  const std::size_t all = seeds.size() * request.steps;
-  std::atomic<std::size_t> done = 0;
-  const std::function<void(std::size_t)> tell = [&](std::size_t) {
-    if (request.on_progress) request.on_progress(std::min(done.load(), all), all);
-  };
-  const bool alone = request.threads <= 1 || seeds.size() == 1;  // for_each() runs it on this thread
-  for_each(
-      seeds.size(), request.threads,
-      [&](std::size_t n) {
-        const std::size_t i = seeds[n];
-        out[i] = SeedRun(programs, request, request.seeds[i]).run(done, alone ? &tell : nullptr);
-      },
-      tell);
-  return out;
+  if (!request.known.empty()) {
+    FORESHARD_TRY(programs.prepare({lengths.begin(), lengths.end()}, request.threads, request.on_made));
+    return known_seeds(request);
+  }
+  return Windows(programs, request, seeds, {lengths.begin(), lengths.end()}).run();
 }
 
 }  // namespace foreshard::sim

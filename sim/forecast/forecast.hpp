@@ -5,6 +5,7 @@
 // request gives the same result for any number of threads.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <string>
@@ -94,14 +95,16 @@ struct ForecastRequest {
   ForecastProcess process;
   unsigned threads = 1;
   std::function<void(std::size_t done, std::size_t all)> on_progress = {};  ///< steps of all seeds
-  std::function<void(std::size_t done, std::size_t all)> on_made = {};      ///< lengths' programs, before
+  std::function<void(std::size_t done, std::size_t all)> on_made = {};      ///< lengths' programs
+  std::atomic<std::size_t>* count = nullptr;  ///< raised by each step, all of those that a process does not live to too
   Part part = {};  ///< of the seeds; of the others nothing is run, and what comes back is empty
   /// By seed: what is known of it, which is not run again; empty: nothing is known.
   std::vector<SeedForecast> known = {};
 };
 
-/// Prepares the programs that the part's seeds lack, those that are known too, then runs each seed's process. Fails
-/// where a length has no program.
+/// Runs each seed's process, and prepares the programs that it lacks: of a source that
+/// ProgramSource::costs_to_prepare() those of the steps that it comes to, else, and of seeds that are known, all of
+/// them before. Fails where such a length has no program.
 [[nodiscard]] Result<std::vector<SeedForecast>> run_forecast(ProgramSource& programs, const ForecastRequest& request);
 
 }  // namespace foreshard::sim

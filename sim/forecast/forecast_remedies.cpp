@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <numeric>
 #include <span>
@@ -116,8 +117,9 @@ struct ChangeTrial {
   ForecastRemedy remedy;  ///< filled in as it runs
   Lengths lengths;        ///< that it pads to
   double samples = 1;     ///< of a step, relative to the run's
-  /// On up to `threads` threads. One seed's may run beside other trials.
-  std::function<Result<Ran>(const std::vector<std::uint64_t>& seeds, unsigned threads)> run;
+  Settings settings;      ///< the run's, or what it changes them to
+  /// `part`: seeds, steps and threads. One seed's may run beside other trials.
+  std::function<Result<Ran>(ForecastRequest part)> run;
 };
 
 double tokens(const Lengths& lengths, const std::vector<std::uint64_t>& seeds, std::size_t steps) {
@@ -127,32 +129,46 @@ double tokens(const Lengths& lengths, const std::vector<std::uint64_t>& seeds, s
   return static_cast<double>(sum);
 }
 
+bool dear(const ForecastRemedy& one) {
+  return one.price != RemedyPrice::none && !one.step_ms_more;
+}
+
 /// What is better comes first. A smaller batch is another training step: it comes behind all that live as long.
 auto place_of(const ForecastRemedy& one) {
   const SeedsOutcome& all = one.over_all;
   const bool same = one.price == RemedyPrice::none;
   return std::tuple(one.alone, all.out_of_memory, SIZE_MAX - all.lives_until, one.price == RemedyPrice::batch,
-                    all.num_alloc_retries, one.price, all.steps_giving_back, same ? all.churn : 0,
+                    dear(one), one.net_ms, one.price, all.steps_giving_back, same ? all.churn : 0,
                     same ? all.peak_reserved : 0);
 }
 
-/// What a trial did to `ran`, the seeds that it was simulated on.
+/// What a trial did to `ran`, the seeds that it was simulated on for the steps of `own`.
 void fill_in(ChangeTrial& trial, const ForecastRequest& own, std::span<const SeedForecast> ran,
-             const SeedsOutcome& before) {
-  trial.remedy.over_all = outcome_of(ran);
-  trial.remedy.saving =
-      static_cast<std::int64_t>(before.peak_reserved) - static_cast<std::int64_t>(trial.remedy.over_all.peak_reserved);
+             const SeedsOutcome& before, std::optional<double> own_step_ms) {
+  ForecastRemedy& remedy = trial.remedy;
+  const SeedsOutcome& now = remedy.over_all = outcome_of(ran);
+  remedy.saving = static_cast<std::int64_t>(before.peak_reserved) - static_cast<std::int64_t>(now.peak_reserved);
   std::vector<std::uint64_t> seeds;
   for (const SeedForecast& one : ran) seeds.push_back(one.seed);
-  trial.remedy.more_tokens =
+  remedy.more_tokens =
       tokens(trial.lengths, seeds, own.steps) / tokens(own.lengths, seeds, own.steps) * trial.samples - 1;
+  remedy.steps_more = std::min(now.lives_until, own.steps) - std::min({before.lives_until, now.lives_until, own.steps});
+  remedy.retries_less = before.num_alloc_retries - now.num_alloc_retries;
+  // Padding makes a step longer by the tokens that it adds.
+  if (remedy.price == RemedyPrice::none && remedy.more_tokens > 0 && own_step_ms)
+    remedy.step_ms_more = *own_step_ms * remedy.more_tokens;
+  remedy.net_ms = remedy.step_ms_more.value_or(0) * static_cast<double>(own.steps) -
+                  kRetryMs * static_cast<double>(remedy.retries_less);
 }
 
-/// The same for some of its seeds.
-ForecastRequest of_seeds(const ForecastRequest& request, const std::vector<std::uint64_t>& seeds, unsigned threads) {
+/// The same for some of its seeds and steps.
+ForecastRequest part_of(const ForecastRequest& request, const std::vector<std::uint64_t>& seeds, std::size_t steps,
+                        unsigned threads, std::atomic<std::size_t>& count) {
   ForecastRequest again = request;
   again.seeds = seeds;
+  again.steps = steps;
   again.threads = threads;
+  again.count = &count;
   again.on_progress = {};
   again.on_made = {};
   again.known = {};
@@ -174,15 +190,15 @@ Result<Ran> simulate(ProgramSource& programs, const ForecastRemedyRequest& reque
   return Ran{std::move(*ran), {}, {}};
 }
 
-/// Of changes() those that change something, with the programs that `seed` needs made.
+/// Of changes() those that change something, with the programs made that the first `steps` of `seed` need.
 std::vector<ChangeTrial> change_trials(ProgramSource& programs, const ForecastRemedyRequest& request,
-                                       std::uint64_t seed, std::vector<std::string>& impossible) {
+                                       std::uint64_t seed, std::size_t steps, std::vector<std::string>& impossible) {
   std::vector<ChangeTrial> out;
-  const std::vector<std::uint32_t> own = request.forecast.lengths.distinct(seed, request.forecast.steps);
+  const std::vector<std::uint32_t> own = request.forecast.lengths.distinct(seed, steps);
   for (const Change& candidate : Changes(request).list()) {
     if (candidate.other_conf && candidate.alloc_conf == request.settings.alloc_conf) continue;
     const Lengths padded = request.forecast.lengths.padded(candidate.pad);
-    const auto needed = padded.distinct(seed, request.forecast.steps);
+    const auto needed = padded.distinct(seed, steps);
     if (candidate.pad != request.pad && needed == own) continue;
     if (const auto made = programs.prepare(needed, request.forecast.threads); !made) {
       impossible.push_back(setting_of(candidate) + ": " + made.error().what);
@@ -193,10 +209,10 @@ std::vector<ChangeTrial> change_trials(ProgramSource& programs, const ForecastRe
     trial.remedy.reason = candidate.reason;
     trial.remedy.pytorch = pytorch_of(candidate);
     trial.lengths = padded;
-    trial.run = [&programs, &request, candidate, padded](const std::vector<std::uint64_t>& seeds, unsigned threads) {
-      ForecastRequest again = of_seeds(request.forecast, seeds, threads);
-      again.lengths = padded;
-      return simulate(programs, request, candidate, std::move(again));
+    trial.settings = request.settings;
+    trial.run = [&programs, &request, candidate, padded](ForecastRequest part) {
+      part.lengths = padded;
+      return simulate(programs, request, candidate, std::move(part));
     };
   }
   return out;
@@ -248,8 +264,9 @@ std::vector<ChangeTrial> settings_trials(const ForecastRemedyRequest& request) {
     trial.remedy.price = price_of(candidate.settings, request.settings);
     trial.lengths = request.forecast.lengths;
     trial.samples = batch_of(candidate.settings) / batch_of(request.settings);
-    trial.run = [&request, settings = candidate.settings](const std::vector<std::uint64_t>& seeds, unsigned threads) {
-      return simulate_with(request, settings, of_seeds(request.forecast, seeds, threads));
+    trial.settings = candidate.settings;
+    trial.run = [&request, settings = candidate.settings](ForecastRequest part) {
+      return simulate_with(request, settings, std::move(part));
     };
   }
   return out;
@@ -282,71 +299,168 @@ void add_doubts(const std::string& setting, const std::vector<std::string>& more
   }
 }
 
-/// On the seed that fares worst: leaves those of `trials` that help there.
-void try_on_seed(std::vector<ChangeTrial>& trials, const ForecastRemedyRequest& request, unsigned threads,
-                 const std::vector<std::string>& known, ForecastRemedies& out) {
-  std::vector<Result<Ran>> ran(trials.size(), fail(ErrorKind::usage, "not simulated"));
-  for_each(
-      trials.size(), threads, [&](std::size_t i) { ran[i] = trials[i].run({out.seed}, 1); },
-      [&](std::size_t done) {
-        if (request.on_progress) request.on_progress(done, trials.size());
-      });
-  std::vector<ChangeTrial> useful;
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    ForecastRemedy& remedy = trials[i].remedy;
-    if (!ran[i]) {
-      out.impossible.push_back(remedy.setting + ": " + ran[i].error().what);
-      continue;
+/// The search for what helps: each change on the seed that fares worst, and those that help there on all.
+class Search {
+ public:
+  Search(ProgramSource& programs, const ForecastRemedyRequest& request, const std::vector<SeedForecast>& seeds)
+      : programs_(programs), request_(request), own_(request.forecast), worst_(seeds[worst_of(seeds)]) {
+    out_.seed = worst_.seed;
+    out_.before = outcome_of(seeds);
+    bounded_ = programs.costs_to_prepare() && own_.lengths.distinct(out_.seed, own_.steps).size() > kManyLengths;
+    out_.steps_tried = bounded_ ? std::min(own_.steps, std::max(kTriedSteps, 2 * until_trouble())) : own_.steps;
+    bounded_ = out_.steps_tried < own_.steps;
+  }
+
+  Result<ForecastRemedies> run() {
+    const std::vector<std::string> doubts = programs_.doubts();
+    FORESHARD_TRY(simulate_before());
+    std::vector<ChangeTrial> trials = change_trials(programs_, request_, out_.seed, out_.steps_tried, out_.impossible);
+    try_on_seed(trials, own_.threads);
+    if (request_.at_settings && dies_or_retries(worst_)) {
+      std::vector<ChangeTrial> others = settings_trials(request_);
+      const std::size_t lengths = own_.lengths.distinct(out_.seed, out_.steps_tried).size();
+      try_on_seed(others, lengths > kHeldLengths ? 1 : own_.threads);
+      std::move(others.begin(), others.end(), std::back_inserter(trials));
     }
-    ++out.tried;
-    add_doubts(remedy.setting, ran[i]->doubts, known, out.doubts);
-    if (!ran[i]->estimates.empty()) remedy.reason += fmt::format("; {}", fmt::join(ran[i]->estimates, "; "));
-    fill_in(trials[i], request.forecast, ran[i]->seeds, out.before_seed);
-    remedy.outcome = std::move(ran[i]->seeds.front());
-    if (helps(remedy.over_all, out.before_seed)) useful.push_back(std::move(trials[i]));
+    try_on_all(trials);
+    for (ChangeTrial& trial : trials) {
+      const bool retries_alone = out_.before.out_of_memory == 0 && out_.before.num_alloc_retries > 0;
+      const bool pays = !retries_alone || trial.remedy.net_ms <= 0;
+      (pays ? out_.useful : out_.too_dear).push_back(std::move(trial.remedy));
+    }
+    for (std::vector<ForecastRemedy>* list : {&out_.useful, &out_.too_dear}) {
+      leave_out_smaller(*list);
+      std::stable_sort(list->begin(), list->end(),
+                       [](const ForecastRemedy& a, const ForecastRemedy& b) { return place_of(a) < place_of(b); });
+    }
+    out_.useless = out_.tried - out_.useful.size();
+    std::vector<std::string> of_lengths = programs_.doubts();
+    std::erase_if(of_lengths, [&](const std::string& one) { return std::ranges::find(doubts, one) != doubts.end(); });
+    out_.doubts.insert(out_.doubts.begin(), of_lengths.begin(), of_lengths.end());
+    return std::move(out_);
   }
-  trials = std::move(useful);
-}
 
-/// On all seeds but that one, which it ran on; false where it does not help all of them together.
-bool helps_all(ChangeTrial& trial, const ForecastRemedyRequest& request, const std::vector<std::uint64_t>& others,
-               const std::vector<std::string>& known, ForecastRemedies& out) {
-  auto ran = trial.run(others, request.forecast.threads);
-  if (!ran) {
-    --out.tried;
-    out.impossible.push_back(trial.remedy.setting + ": " + ran.error().what);
-    return false;
-  }
-  add_doubts(trial.remedy.setting, ran->doubts, known, out.doubts);
-  ran->seeds.push_back(trial.remedy.outcome);
-  fill_in(trial, request.forecast, ran->seeds, out.before);
-  return helps(trial.remedy.over_all, out.before);
-}
+ private:
+  static constexpr std::size_t kHeldLengths = 1024;  // of whose programs those of one change are held at a time
 
-/// On all seeds, those that help most first: leaves those that help there, and those that stay simulated on one.
-void try_on_all(std::vector<ChangeTrial>& trials, const ForecastRemedyRequest& request,
-                const std::vector<std::string>& known, ForecastRemedies& out) {
-  std::vector<std::uint64_t> others = request.forecast.seeds;
-  std::erase(others, out.seed);
-  if (others.empty()) return;
-  std::vector<std::size_t> order(trials.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return place_of(trials[a].remedy) < place_of(trials[b].remedy);
-  });
-  const std::size_t enough = others.size() < kSeedsForAll ? SIZE_MAX : kRemediesForMany;
-  std::size_t living = 0;
-  std::size_t done = 0;
-  std::vector<bool> helpful(trials.size());
-  for (const std::size_t i : order) {
-    trials[i].remedy.alone = living >= enough;
-    helpful[i] = trials[i].remedy.alone || helps_all(trials[i], request, others, known, out);
-    if (helpful[i] && trials[i].remedy.over_all.out_of_memory == 0) ++living;
-    if (request.on_progress) request.on_progress(++done, trials.size());
+  /// Steps of the worst seed until it runs out of memory, or first retries.
+  [[nodiscard]] std::size_t until_trouble() const {
+    if (worst_.out_of_memory) return worst_.out_of_memory->step + 1;
+    return worst_.first_retry().value_or(0) + 1;
   }
-  std::size_t next = 0;
-  std::erase_if(trials, [&](const ChangeTrial&) { return !helpful[next++]; });
-}
+
+  /// The worst seed as it is, for the steps that are tried.
+  Result<void> simulate_before() {
+    out_.before_seed = outcome_of(std::span(&worst_, 1));
+    if (!bounded_) return {};
+    const auto ran = run_forecast(programs_, part_of(own_, {out_.seed}, out_.steps_tried, own_.threads, counted_));
+    FORESHARD_TRY(ran);
+    out_.before_seed = outcome_of(*ran);
+    return {};
+  }
+
+  void tell(std::size_t of) const {
+    if (request_.on_progress) request_.on_progress(std::min(counted_.load(), of), of);
+  }
+
+  /// The step as it is, once it is asked for.
+  std::optional<double> own_step_ms() {
+    if (!own_step_ms_) own_step_ms_ = step_ms(request_.settings);
+    return *own_step_ms_;
+  }
+  [[nodiscard]] std::optional<double> step_ms(const Settings& settings) const {
+    if (!request_.step_ms) return std::nullopt;
+    return request_.step_ms(settings, own_.lengths.median(out_.seed, own_.steps));
+  }
+
+  /// On the seed that fares worst: leaves those of `trials` that help there.
+  void try_on_seed(std::vector<ChangeTrial>& trials, unsigned threads) {
+    const std::vector<std::string> known = programs_.doubts();
+    std::vector<Result<Ran>> ran(trials.size(), fail(ErrorKind::usage, "not simulated"));
+    counted_ = 0;
+    for_each(
+        trials.size(), threads,
+        [&](std::size_t i) { ran[i] = trials[i].run(part_of(own_, {out_.seed}, out_.steps_tried, 1, counted_)); },
+        [&](std::size_t) { tell(trials.size() * out_.steps_tried); });
+    std::vector<ChangeTrial> useful;
+    ForecastRequest tried = own_;
+    tried.steps = out_.steps_tried;
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      ForecastRemedy& remedy = trials[i].remedy;
+      if (!ran[i]) {
+        out_.impossible.push_back(remedy.setting + ": " + ran[i].error().what);
+        continue;
+      }
+      ++out_.tried;
+      add_doubts(remedy.setting, ran[i]->doubts, known, out_.doubts);
+      if (!ran[i]->estimates.empty()) remedy.reason += fmt::format("; {}", fmt::join(ran[i]->estimates, "; "));
+      if (!helps(outcome_of(ran[i]->seeds), out_.before_seed)) continue;
+      if (remedy.price != RemedyPrice::none)
+        if (const auto with = step_ms(trials[i].settings), own = own_step_ms(); with && own)
+          remedy.step_ms_more = *with / trials[i].samples - *own;
+      fill_in(trials[i], tried, ran[i]->seeds, out_.before_seed, own_step_ms());
+      remedy.outcome = std::move(ran[i]->seeds.front());
+      useful.push_back(std::move(trials[i]));
+    }
+    trials = std::move(useful);
+  }
+
+  /// On all seeds, and where it was tried on first steps on all steps; false where it does not help all of them
+  /// together.
+  bool helps_all(ChangeTrial& trial, const std::vector<std::uint64_t>& seeds) {
+    const std::vector<std::string> known = programs_.doubts();
+    auto ran = trial.run(part_of(own_, seeds, own_.steps, own_.threads, counted_));
+    if (!ran) {
+      --out_.tried;
+      out_.impossible.push_back(trial.remedy.setting + ": " + ran.error().what);
+      return false;
+    }
+    add_doubts(trial.remedy.setting, ran->doubts, known, out_.doubts);
+    if (!bounded_)
+      ran->seeds.push_back(trial.remedy.outcome);
+    else
+      trial.remedy.outcome = *std::ranges::find(ran->seeds, out_.seed, &SeedForecast::seed);
+    fill_in(trial, own_, ran->seeds, out_.before, own_step_ms());
+    return helps(trial.remedy.over_all, out_.before);
+  }
+
+  /// On all seeds, those that help most first: leaves those that help there, and those that stay simulated on one.
+  void try_on_all(std::vector<ChangeTrial>& trials) {
+    std::vector<std::uint64_t> seeds = own_.seeds;
+    if (!bounded_) std::erase(seeds, out_.seed);
+    if (seeds.empty()) return;
+    std::vector<std::size_t> order(trials.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return place_of(trials[a].remedy) < place_of(trials[b].remedy);
+    });
+    const std::size_t enough = bounded_                           ? kRemediesForLengths
+                               : own_.seeds.size() > kSeedsForAll ? kRemediesForMany
+                                                                  : SIZE_MAX;
+    const std::size_t most = bounded_ ? kWholeForLengths : SIZE_MAX;
+    std::size_t living = 0, whole = 0;
+    counted_ = 0;
+    std::vector<bool> helpful(trials.size());
+    for (const std::size_t i : order) {
+      trials[i].remedy.alone = living >= enough || whole >= most;
+      if (!trials[i].remedy.alone) ++whole;
+      helpful[i] = trials[i].remedy.alone || helps_all(trials[i], seeds);
+      if (helpful[i] && trials[i].remedy.over_all.out_of_memory == 0) ++living;
+      tell(std::min({enough, most, trials.size()}) * seeds.size() * own_.steps);
+    }
+    std::size_t next = 0;
+    std::erase_if(trials, [&](const ChangeTrial&) { return !helpful[next++]; });
+  }
+
+  ProgramSource& programs_;
+  const ForecastRemedyRequest& request_;
+  const ForecastRequest& own_;
+  const SeedForecast& worst_;
+  bool bounded_ = false;  // tried on the first steps of the worst seed
+  std::atomic<std::size_t> counted_ = 0;
+  std::optional<std::optional<double>> own_step_ms_;
+  ForecastRemedies out_;
+};
 
 }  // namespace
 
@@ -382,32 +496,7 @@ std::string joined_alloc_conf(std::string_view own, std::string_view added) {
 
 Result<ForecastRemedies> find_forecast_remedies(ProgramSource& programs, const ForecastRemedyRequest& request,
                                                 const std::vector<SeedForecast>& seeds) {
-  constexpr std::size_t kManyLengths = 1024;  // whose programs are held for one change at a time
-  const SeedForecast& worst = seeds[worst_of(seeds)];
-  ForecastRemedies out;
-  out.seed = worst.seed;
-  out.before = outcome_of(seeds);
-  out.before_seed = outcome_of(std::span(&worst, 1));
-  const std::vector<std::string> doubts = programs.doubts();
-  const unsigned threads = request.forecast.threads;
-  std::vector<ChangeTrial> trials = change_trials(programs, request, out.seed, out.impossible);
-  try_on_seed(trials, request, threads, {}, out);
-  if (request.at_settings && dies_or_retries(worst)) {
-    std::vector<ChangeTrial> others = settings_trials(request);
-    const std::size_t lengths = request.forecast.lengths.distinct(out.seed, request.forecast.steps).size();
-    try_on_seed(others, request, lengths > kManyLengths ? 1 : threads, programs.doubts(), out);
-    std::move(others.begin(), others.end(), std::back_inserter(trials));
-  }
-  try_on_all(trials, request, programs.doubts(), out);
-  for (ChangeTrial& trial : trials) out.useful.push_back(std::move(trial.remedy));
-  leave_out_smaller(out.useful);
-  out.useless = out.tried - out.useful.size();
-  std::stable_sort(out.useful.begin(), out.useful.end(),
-                   [](const ForecastRemedy& a, const ForecastRemedy& b) { return place_of(a) < place_of(b); });
-  std::vector<std::string> of_lengths = programs.doubts();
-  std::erase_if(of_lengths, [&](const std::string& one) { return std::ranges::find(doubts, one) != doubts.end(); });
-  out.doubts.insert(out.doubts.begin(), of_lengths.begin(), of_lengths.end());
-  return out;
+  return Search(programs, request, seeds).run();
 }
 
 }  // namespace foreshard::sim

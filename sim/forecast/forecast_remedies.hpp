@@ -19,7 +19,12 @@
 
 namespace foreshard::sim {
 
-/// What a change costs beside memory, which a forecast has no times for: the cheaper kind first.
+/// What a retry takes: it waits for the GPU, and calls cudaFree and cudaMalloc. The mean of 47 in a recorded training,
+/// 7 to 67 ms each (2 x H200, llama-1b, PyTorch 2.11: docs/forecast.md, "What a retry costs"). No machine profile has
+/// it: it orders changes, and no plan counts it.
+inline constexpr double kRetryMs = 23;
+
+/// What a change costs beside memory: the cheaper kind first.
 enum class RemedyPrice : std::uint8_t {
   none = 0,       ///< the same program: the allocator's configuration, padding, empty_cache()
   program = 1,    ///< other settings, as checkpointing: a step may take longer
@@ -40,6 +45,14 @@ struct ForecastRemedy {
   double more_tokens =
       0;  ///< relative: what padding adds to the tokens of all steps; negative: a smaller batch has less
   RemedyPrice price = RemedyPrice::none;
+  /// What a step takes more than without it, as planned at the run's median length, of a smaller batch as many samples
+  /// as a step has without it; none: not known, or not asked for.
+  std::optional<double> step_ms_more = {};
+  double net_ms =
+      0;  ///< of all steps, what it costs less what the retries take that it saves; of unknown costs the latter
+  /// Steps that a seed lives longer, of those that run out of memory first; 0: none did, or as long.
+  std::size_t steps_more = 0;
+  std::int64_t retries_less = 0;  ///< of the seed with the most
 };
 
 /// Of more seeds the changes that help most are simulated on all of them, until so many are found that no seed dies
@@ -47,16 +60,27 @@ struct ForecastRemedy {
 inline constexpr std::size_t kSeedsForAll = 16;
 inline constexpr std::size_t kRemediesForMany = 4;
 
+/// Of a run of more lengths than that, each of whose programs takes as long as thirty steps, changes are tried on the
+/// first steps of the seed that fares worst: as many as these, and twice those until it is in trouble. Then those that
+/// help most run whole, until so many are found that no seed dies with, and no more than kWholeForLengths.
+inline constexpr std::size_t kManyLengths = 256;
+inline constexpr std::size_t kTriedSteps = 128;
+inline constexpr std::size_t kRemediesForLengths = 2;
+inline constexpr std::size_t kWholeForLengths = 3;
+
 struct ForecastRemedies {
   std::uint64_t seed = 0;    ///< that fares worst, whose lengths all were simulated on
   SeedsOutcome before;       ///< of all seeds
-  SeedsOutcome before_seed;  ///< of `seed`
-  /// Those on all seeds first. Of these: with which the fewest seeds run out of memory, then those that live longest,
-  /// then the fewest retries, then by price, then the fewest steps that give segments back, then (of RemedyPrice::none)
-  /// the fewest cudaFree and cudaMalloc calls where segments go back (SeedForecast::churn), then the smallest; others
-  /// in the order of settings_changes(). Each helps() on the seeds that it was simulated on, and on `seed`. Of smaller
-  /// batches only the largest that lives longest.
+  SeedsOutcome before_seed;  ///< of `seed`, for `steps_tried`
+  /// Of `seed`, on which changes were tried first; those that are `alone` ran no more. All, unless it has many lengths.
+  std::size_t steps_tried = 0;
+  /// Those on all seeds first. Of these: with which the fewest seeds run out of memory, then those that live longest, a
+  /// smaller batch behind the rest of them; then those whose time is known, and the least net_ms; then by price, the
+  /// fewest steps that give segments back, then (of RemedyPrice::none) the fewest cudaFree and cudaMalloc calls where
+  /// segments go back (SeedForecast::churn), then the smallest; others in the order of settings_changes(). Each helps()
+  /// on the seeds that it was simulated on, and on `seed`. Of smaller batches only the largest that lives longest.
   std::vector<ForecastRemedy> useful;
+  std::vector<ForecastRemedy> too_dear;  ///< of one that retries and lives: they cost more time than they save
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and are not among the useful
   std::vector<std::string> impossible;  ///< "--option: why it could not be simulated"
@@ -69,6 +93,8 @@ struct ForecastRemedyRequest {
   std::uint32_t pad = 1;        ///< what its lengths are padded to already; paddings that are no multiple are not tried
   SimMemoryOptions memory;      ///< as another allocator configuration finds it: no recorded addresses
   ForecastAt at_settings = {};  ///< other settings are tried where the worst dies or retries; null: they are not
+  /// The planned step at other settings, of samples of one length; none: it has no time. Null: no costs are known.
+  std::function<std::optional<double>(const Settings&, std::uint32_t length)> step_ms = {};
   std::function<void(std::size_t done, std::size_t all)> on_progress = {};
 };
 

@@ -35,6 +35,8 @@ class ProgramSource {
   [[nodiscard]] Result<void> prepare(const std::vector<std::uint32_t>& lengths, unsigned threads) {
     return prepare(lengths, threads, {});
   }
+  /// Whether a length's program takes as long as some thirty of its steps: they are made as steps come to them.
+  [[nodiscard]] virtual bool costs_to_prepare() const { return false; }
   /// Requires: prepared.
   [[nodiscard]] virtual const LengthPrograms& at(std::uint32_t length) const = 0;
   [[nodiscard]] virtual const ProcessStart& start() const = 0;

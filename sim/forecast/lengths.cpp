@@ -103,6 +103,14 @@ Lengths Lengths::padded(std::uint32_t multiple) const {
   return out;
 }
 
+std::uint32_t Lengths::median(std::uint64_t seed, std::size_t steps) const {
+  std::vector<std::uint32_t> all;
+  for (std::size_t step = 0; step < steps; ++step) all.push_back(at(seed, step));
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>((steps - 1) / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  return *middle;
+}
+
 std::vector<std::uint32_t> Lengths::distinct(std::uint64_t seed, std::size_t steps) const {
   std::set<std::uint32_t> lengths;
   for (std::size_t step = 0; step < steps; ++step) lengths.insert(at(seed, step));

@@ -32,6 +32,8 @@ class Lengths {
   [[nodiscard]] std::size_t size() const { return kind_ == Kind::list ? values_.size() : 0; }
   /// The same, each rounded up to a multiple of `multiple`, as padding a batch does; 1 leaves them.
   [[nodiscard]] Lengths padded(std::uint32_t multiple) const;
+  /// Of the first `steps`, the lower one of two. Requires: steps > 0.
+  [[nodiscard]] std::uint32_t median(std::uint64_t seed, std::size_t steps) const;
   /// Each distinct length of the first `steps` steps, ascending.
   [[nodiscard]] std::vector<std::uint32_t> distinct(std::uint64_t seed, std::size_t steps) const;
 

@@ -50,6 +50,7 @@ class ModelPrograms final : public ProgramSource {
     }
     return {};
   }
+  [[nodiscard]] bool costs_to_prepare() const override { return true; }
   [[nodiscard]] const LengthPrograms& at(std::uint32_t length) const override { return programs_.at(length); }
   [[nodiscard]] const ProcessStart& start() const override { return start_; }
   [[nodiscard]] std::vector<std::string> doubts() const override { return doubts_; }

@@ -81,3 +81,16 @@ TEST_CASE("results that are not whole, or that nobody stored, are no pictures") 
   REQUIRE(runs.size() == 1);
   CHECK(runs[0].run == "front/3.db");
 }
+
+TEST_CASE("a page has each picture as wide as its column and once more for a telephone, without the headline") {
+  const Json list = pictures_json(with(kStepMemoryResult, step_memory_json(steps()).dump()));
+  REQUIRE(list.size() == 1);
+  CHECK(list[0]["title"] == "first retry at step 1");
+  for (const auto& [key, width] : {std::pair("light", "1000"), std::pair("dark", "1000"),
+                                   std::pair("narrow_light", "420"), std::pair("narrow_dark", "420")}) {
+    INFO(key);
+    const std::string svg = list[0][key].get<std::string>();
+    CHECK(svg.find(std::string("width=\"") + width + '"') != std::string::npos);
+    CHECK(svg.find("first retry at step 1") == std::string::npos);
+  }
+}
