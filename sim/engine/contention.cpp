@@ -214,7 +214,10 @@ std::vector<double> network_slowdowns(std::span<const RunningOp* const> running,
 Taken run_collectives(std::span<const RunningOp* const> running, std::span<const Share> shares, const Kernels& kernels,
                       std::span<std::int64_t> rates) {
   const auto delay_of = [&](const CollectiveDemand& demand) {
-    const double pressure = std::min(1.0, kernels.pressure + demand.persistent_share * kernels.persistent_pressure);
+    // A ring that came before them lies on SMs of its own choice, and they do not delay it (docs/contention.md,
+    // "Arrival").
+    const double persistent = demand.ring && demand.early ? 0 : kernels.persistent_pressure;
+    const double pressure = std::min(1.0, kernels.pressure + persistent);
     return 1 + demand.latency * (kernels.persistent ? std::max(pressure, demand.persistent_pressure) : pressure);
   };
   double link = 0, adapters = 0, busiest = 0;

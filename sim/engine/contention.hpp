@@ -47,7 +47,7 @@ struct RunningOp {
 /// A collective that had its SMs before a persistent kernel ran.
 [[nodiscard]] inline RunningOp early(const RunningOp& running_op) {
   RunningOp out = running_op;
-  out.collective.persistent_share = out.collective.early_share;
+  out.collective.early = true;
   return out;
 }
 

@@ -82,11 +82,10 @@ CollectiveDemand collective_demand(const MachineProfile& machine, const Collecti
   const bool own = request.transport == Transport::pull_reduce && price.uses == CollectiveResource::symmetric;
   if (own) out.persistent_pressure = path.persistent_pressure;
   out.streams = own;
-  out.early_share = path.early_pressure;
   const double latency = adds(request.kind) ? path.reduce_latency : path.gather_latency;
+  out.ring = price.uses == CollectiveResource::ring && out.sms > 0;
   // Fewer CTAs have fewer accesses in flight (8, 16, 24 of them: 2.26, 1.90, 1.70 times slower beside a large copy).
-  const bool ring = price.uses == CollectiveResource::ring && out.sms > 0;
-  const double channels = ring ? std::min(1.0, out.sms / path.sms) : 1;
+  const double channels = out.ring ? std::min(1.0, out.sms / path.sms) : 1;
   out.latency = latency * std::min(1.0, out.link / (spec.busy_link * channels)) / std::sqrt(channels);
   return out;
 }

@@ -37,8 +37,8 @@ struct CollectiveDemand {
   double network = 0;  ///< share of this GPU's part of the node's adapters; 0: it stays inside the node
   double busiest = 1;  ///< its share of the busiest link on its way for each share of `network`, 1 / NetworkRate::rate
   double persistent_pressure = 0;  ///< pressure that a persistent kernel has on it at least
-  double persistent_share = 1;     ///< of a persistent kernel's pressure, what it feels …
-  double early_share = 1;          ///< … where it had its SMs before such a kernel ran: early() in contention.hpp
+  bool ring = false;   ///< its CTAs are an NCCL ring's: where they lie decides what persistent kernels cost it
+  bool early = false;  ///< it had its SMs before a persistent kernel ran
   /// Its CTAs are foreshard's own reduce-scatter's, which kernels lose KernelDemand::streamed to.
   bool streams = false;
   bool operator==(const CollectiveDemand&) const = default;

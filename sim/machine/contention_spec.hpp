@@ -23,9 +23,6 @@ struct CollectivePath {
   /// Pressure of a persistent kernel on foreshard's own reduce-scatter, which has its SMs before such a kernel begins;
   /// 0: that of the kernel's class.
   double persistent_pressure = 0;
-  /// Of a persistent kernel's pressure, the share on a ring that had its SMs before such a kernel ran. One that waited
-  /// for a kernel's end lies on the SMs that fell free first, in pairs, as clusters leave them.
-  double early_pressure = 1;
 };
 
 /// What a kernel of one class takes where its shape is not known (captured kernels).

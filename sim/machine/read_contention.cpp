@@ -16,9 +16,8 @@ using Json = nlohmann::json;
 constexpr double kGiga = 1e9;
 
 CollectivePath read_path(ProfileReader& reader, const Json& contention, std::string_view key) {
-  static constexpr std::array<std::string_view, 7> kKeys{
-      "sms",           "memory_per_byte", "gather_latency", "reduce_latency", "link_bandwidth", "persistent_pressure",
-      "early_pressure"};
+  static constexpr std::array<std::string_view, 6> kKeys{
+      "sms", "memory_per_byte", "gather_latency", "reduce_latency", "link_bandwidth", "persistent_pressure"};
   CollectivePath out;
   const std::string place = fmt::format("/contention/{}", key);
   const Json* path = reader.member(contention, "/contention", key);
@@ -30,8 +29,6 @@ CollectivePath read_path(ProfileReader& reader, const Json& contention, std::str
   out.reduce_latency = reader.constant(*path, place, "reduce_latency", "ratio", true);
   if (reader.member(*path, place, "persistent_pressure", false) != nullptr)
     out.persistent_pressure = reader.constant(*path, place, "persistent_pressure", "ratio", true);
-  if (reader.member(*path, place, "early_pressure", false) != nullptr)
-    out.early_pressure = reader.constant(*path, place, "early_pressure", "ratio", true);
   out.link_bandwidth = kGiga * reader.constant(*path, place, "link_bandwidth", "GB/s");
   return out;
 }
