@@ -334,12 +334,15 @@ Result<void> Importer::settle() {
   if (graph_)
     add_stats(
         {{"cuda_graph", ImportStat::Severity::info, 1,
-          fmt::format("forward and backward are captured in a CUDA graph after {} eager and {} warm-up steps: plans "
-                      "are made of the steps before{}",
-                      graph_->steps.eager_steps, graph_->steps.warm_up_steps,
-                      graph_->captures > 1 ? fmt::format("; {} graphs are captured, into {}", graph_->captures,
-                                                         graph_->pools.size() > 1 ? "pools of their own" : "one pool")
-                                           : "")}});
+          fmt::format(
+              "forward and backward are captured in a CUDA graph after {} eager and {} warm-up steps: plans "
+              "are made of the steps before{}",
+              graph_->steps.eager_steps, graph_->steps.warm_up_steps,
+              graph_->captures > 1 ? fmt::format("; {} graphs are captured, into {}", graph_->captures,
+                                                 graph_->pools.size() > 1 ? "pools of their own" : "one pool")
+              : graph_->graphs > 1
+                  ? fmt::format("; they are captured apart, in {} graphs, and plans have one of both", graph_->graphs)
+                  : "")}});
   if (graph_)
     for (const auto& [own, handle] : graph_->pools)
       if (own == 0) r.results[kGraphPoolHandle] = std::to_string(handle);

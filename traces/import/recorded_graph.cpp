@@ -126,12 +126,22 @@ GraphPoolIds pools_of(const Snapshot& snapshot, const Hooks& hooks) {
   return own;
 }
 
-/// Steps whose passes are captured into the pools.
-std::size_t captures_in(const Snapshot& snapshot, const Hooks& hooks, const GraphPoolIds& pools, std::size_t first) {
+/// Steps whose passes are captured into the pools, as the hooks number them.
+std::vector<std::int32_t> captures_in(const Snapshot& snapshot, const Hooks& hooks, const GraphPoolIds& pools,
+                                      std::size_t first) {
   const auto ranges = ranges_of(snapshot, pools);
-  return static_cast<std::size_t>(std::count_if(hooks.steps.begin(), hooks.steps.end(), [&](const StepPlaces& step) {
-    const PoolUse use = use_of(snapshot, ranges, first, passes_of(hooks, step));
-    return use.inside > 0 && use.outside == 0;
+  std::vector<std::int32_t> out;
+  for (const StepPlaces& step : hooks.steps)
+    if (const PoolUse use = use_of(snapshot, ranges, first, passes_of(hooks, step)); use.inside > 0 && use.outside == 0)
+      out.push_back(step.index);
+  return out;
+}
+
+/// Pools that the step's passes allocate in.
+std::size_t pools_in(const Snapshot& snapshot, const Hooks& hooks, const GraphPoolIds& pools, const StepPlaces& step) {
+  return static_cast<std::size_t>(std::count_if(pools.begin(), pools.end(), [&](const GraphPoolId& pool) {
+    const std::size_t first = first_of(snapshot, {pool});
+    return use_of(snapshot, ranges_of(snapshot, {pool}), first, passes_of(hooks, step)).inside > 0;
   }));
 }
 
@@ -174,6 +184,24 @@ std::vector<const HostOpRecord*> launches_of(const Run& trace) {
   return out;
 }
 
+/// Places among the launches of those that begin a step.
+std::vector<std::size_t> first_of_steps(const Run& trace, const std::vector<const HostOpRecord*>& launches) {
+  std::vector<Nanoseconds> optimizers;
+  std::vector<Nanoseconds> profiled;
+  for (const Range& range : trace_ranges(trace)) {
+    if (meaning_of(range.name).kind == RangeKind::optimizer_step) optimizers.push_back(range.start);
+    if (range.name.starts_with("ProfilerStep#")) profiled.push_back(range.start);
+  }
+  const std::vector<Nanoseconds>& between = optimizers.empty() ? profiled : optimizers;
+  const auto behind = [&](const HostOpRecord* launch) {
+    return std::upper_bound(between.begin(), between.end(), launch->start) - between.begin();
+  };
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < launches.size(); ++i)
+    if (i == 0 || between.empty() || behind(launches[i - 1]) != behind(launches[i])) out.push_back(i);
+  return out;
+}
+
 }  // namespace
 
 std::optional<RecordedGraph> find_graph(const Snapshot& snapshot, const Hooks& hooks) {
@@ -190,9 +218,12 @@ std::optional<RecordedGraph> find_graph(const Snapshot& snapshot, const Hooks& h
   const auto step = static_cast<std::size_t>(captured - events.begin()) - 1;
   RecordedGraph out;
   out.pools = pools;
-  out.captures = captures_in(snapshot, hooks, pools, first);
+  const std::vector<std::int32_t> captures = captures_in(snapshot, hooks, pools, first);
+  out.captures = captures.size();
+  out.graphs = std::max<std::size_t>(1, pools_in(snapshot, hooks, pools, hooks.steps[step]));
   out.stream = stream_of(snapshot, ranges, first);
   out.captured = hooks.steps[step].index;
+  out.last_captured = captures.empty() ? out.captured : std::max(out.captured, captures.back());
   std::size_t eager = 0;
   while (eager < step && (out.stream == 0 || !allocates_on(snapshot, out.stream, events[eager], events[eager + 1])))
     ++eager;
@@ -206,15 +237,20 @@ std::optional<RecordedGraph> find_graph(const Snapshot& snapshot, const Hooks& h
 }
 
 void add_replays(const RecordedGraph& graph, std::span<const Range> ranges, Hooks& hooks) {
-  const auto captured = std::find_if(hooks.steps.begin(), hooks.steps.end(),
-                                     [&](const StepPlaces& step) { return step.index == graph.captured; });
-  if (captured == hooks.steps.begin() || captured == hooks.steps.end() || !captured->complete) return;
+  const auto step_of = [&](std::int32_t index) {
+    return std::find_if(hooks.steps.begin(), hooks.steps.end(),
+                        [&](const StepPlaces& step) { return step.index == index; });
+  };
+  const auto first = step_of(graph.captured);
+  const auto captured = step_of(graph.last_captured);
+  if (first == hooks.steps.begin() || first == hooks.steps.end()) return;
+  if (captured == hooks.steps.end() || !captured->complete) return;
   const auto trains = [&](const StepPlaces& step) {
     const Range passes = passes_of(hooks, step);
     return passes.start < passes.end;
   };
   if (std::any_of(std::next(captured), hooks.steps.end(), trains)) return;
-  const StepPlaces& before = *std::prev(captured);
+  const StepPlaces& before = *std::prev(first);
   std::vector<Range> optimizers;  // from the capture's step on
   std::size_t each = 0;
   for (const Range& range : ranges) {
@@ -293,20 +329,19 @@ void take_replays(Run& trace) {
   });
   trace.streams = std::move(streams);
   trace.steps.clear();
-  for (std::size_t i = 0; i < launches.size(); ++i) {
+  const std::vector<std::size_t> first = first_of_steps(trace, launches);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const bool last = i + 1 == first.size();
     StepRecord step;
     step.recording = Recording::trace;
     step.index = static_cast<std::int32_t>(i);
-    step.start = launches[i]->start;
-    step.end = launches[i]->end;
-    if (i + 1 < launches.size()) {
-      step.end = launches[i + 1]->start;
-    } else {
-      for (const DeviceOpRecord& op : trace.device_ops) step.end = std::max(step.end, op.issue + Nanoseconds{1});
-    }
+    step.start = launches[first[i]]->start;
+    const Nanoseconds launched = launches[(last ? launches.size() : first[i + 1]) - 1]->end;
+    step.end = last ? launched : launches[first[i + 1]]->start;
+    for (const DeviceOpRecord& op : trace.device_ops)
+      if (last) step.end = std::max(step.end, op.issue + Nanoseconds{1});
     trace.steps.push_back(step);
-    trace.phases.push_back(
-        {step.index, Recording::trace, std::string(kGraphReplay), launches[i]->start, launches[i]->end});
+    trace.phases.push_back({step.index, Recording::trace, std::string(kGraphReplay), step.start, launched});
   }
   add_optimizer_phases(trace);
 }

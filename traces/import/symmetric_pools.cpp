@@ -2,6 +2,8 @@
 
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "core/allocator/sizes.hpp"
 #include "core/device/transport_traits.hpp"
@@ -53,7 +55,7 @@ class Splits {
     if (segment.blocks.size() > 1) split_.insert(segment.pool_id);
     if (segment.blocks.size() != 1) return;
     const SnapshotBlock& block = segment.blocks.front();
-    if (block.state == BlockState::live && is_cut_off(segment, block.requested_size, kMinBlockSize))
+    if (block.state == BlockState::live && cut_off(segment, block.requested_size) > 0)
       left_whole_.insert(segment.pool_id);
   }
 
@@ -64,36 +66,32 @@ class Splits {
     if (after == segments_.begin()) return;
     Held& held = std::prev(after)->second;
     if (event.address - held.segment->address >= held.segment->total_size || index < held.made) return;
-    if (made && !held.served && held.made > 0) look_for_room(held, event.size, index);
-    held.served = true;
+    std::multiset<Bytes>& room = room_[{held.segment->pool_id, held.segment->stream, held.segment->small_pool}];
+    const bool had_room = !room.empty() && *room.rbegin() >= round_size(event.size, config_);
+    if (made && !std::exchange(held.served, true) && held.made > 0 && had_room)
+      left_whole_.insert(held.segment->pool_id);
+    if (const Bytes left = room_behind(held); left > 0) room.erase(room.find(left));
     made ? (void)held.blocks.emplace(event.address, event.size) : (void)held.blocks.erase(event.address);
+    if (const Bytes left = room_behind(held); left > 0) room.insert(left);
     if (held.blocks.size() > 1) split_.insert(held.segment->pool_id);
   }
 
-  /// A segment was made for `request`: was there room behind a block of another one?
-  void look_for_room(const Held& made, Bytes request, std::size_t index) {
-    const SnapshotSegment& own = *made.segment;
-    for (const auto& [address, held] : segments_) {
-      const SnapshotSegment& other = *held.segment;
-      const bool serves = &other != &own && other.pool_id == own.pool_id && other.stream == own.stream &&
-                          other.small_pool == own.small_pool && held.made < index && held.blocks.size() == 1;
-      if (serves && is_cut_off(other, held.blocks.begin()->second, round_size(request, config_)))
-        left_whole_.insert(own.pool_id);
-    }
+  [[nodiscard]] Bytes room_behind(const Held& held) const {
+    return held.blocks.size() == 1 ? cut_off(*held.segment, held.blocks.begin()->second) : 0;
   }
 
-  /// Whether a pool that splits cuts at least `rest` bytes off behind a block at the segment's start
-  /// (caching allocator 2.4).
-  [[nodiscard]] bool is_cut_off(const SnapshotSegment& segment, Bytes requested, Bytes rest) const {
+  /// What a pool that splits cuts off behind a block at the segment's start (caching allocator 2.4).
+  [[nodiscard]] Bytes cut_off(const SnapshotSegment& segment, Bytes requested) const {
     const Bytes rounded = round_size(requested, config_);
-    if (segment.is_expandable || segment.total_size < rounded || segment.total_size >= config_.max_split_size)
-      return false;
+    if (segment.is_expandable || segment.total_size < rounded || segment.total_size >= config_.max_split_size) return 0;
     const Bytes left = segment.total_size - rounded;
-    return left >= rest && (segment.small_pool ? left >= kMinBlockSize : left > kSmallSize);
+    return left > kSmallSize || (segment.small_pool && left >= kMinBlockSize) ? left : 0;
   }
 
   const AllocatorConfig& config_;
   std::map<Address, Held> segments_;
+  /// By pool, stream and whether it is of small blocks: room_behind() each of the segments.
+  std::map<std::tuple<PoolKey, std::uint64_t, bool>, std::multiset<Bytes>> room_;
   std::set<PoolKey> pools_;
   std::set<PoolKey> split_;
   std::set<PoolKey> left_whole_;

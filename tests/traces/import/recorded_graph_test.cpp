@@ -272,4 +272,128 @@ TEST_CASE("each launch of a graph begins a step, its kernels on the streams of w
   CHECK_FALSE(replays_alone(trace));
 }
 
+/// A trace of launches of graphs at these times, each of one kernel, with ranges at others.
+Run launched(const std::vector<std::int64_t>& launches, const std::string& range,
+             const std::vector<std::int64_t>& ranges) {
+  Run trace;
+  const LabelId launch = trace.labels.intern("cudaGraphLaunch"), between = trace.labels.intern(range);
+  trace.streams = {{kComputeStream, "compute", 7, 0}};
+  for (const std::int64_t time : launches) {
+    const Nanoseconds at{time};
+    const std::uint64_t correlation = trace.host_ops.size() + 1;
+    trace.host_ops.push_back({HostOpRecord::Kind::runtime, 0, launch, at, at + Nanoseconds{10}, correlation});
+    DeviceOpRecord op;
+    op.kind = DeviceOpRecord::Kind::collective;
+    op.collective = CollectiveKind::all_reduce;
+    op.stream = kComputeStream;
+    op.issue = at;
+    op.start = at + Nanoseconds{20};
+    op.end = at + Nanoseconds{25};
+    op.correlation = correlation;
+    trace.device_ops.push_back(op);
+  }
+  for (const std::int64_t time : ranges)
+    trace.host_ops.push_back({HostOpRecord::Kind::annotation, 0, between, {time}, {time + 20}, 0});
+  return trace;
+}
+
+TEST_CASE("graphs of forward and of backward that are launched in one step are one replay") {
+  const std::string step = "Optimizer.step#Adam.step";
+  for (const auto& [name, ranges] :
+       {std::pair<std::string, std::vector<std::int64_t>>{step, {300, 1300}}, {"ProfilerStep#4", {0, 1000}}}) {
+    INFO(name);
+    Run trace = launched({100, 200, 1100, 1200}, name, ranges);
+    REQUIRE(replays_alone(trace));
+    take_replays(trace);
+    REQUIRE(trace.steps.size() == 2);
+    CHECK((trace.steps[0].start.count == 100 && trace.steps[0].end.count == 1100));
+    CHECK(trace.steps[1].start.count == 1100);
+    CHECK((trace.phases[0].name == kGraphReplay && trace.phases[0].end.count == 210));
+    CHECK(std::count_if(trace.phases.begin(), trace.phases.end(), [](const PhaseRecord& phase) {
+            return phase.name == "optimizer";
+          }) == (name == step ? 1 : 0));  // the last has no kernels
+    // The program's own all-reduce inside the graph: of no unit.
+    REQUIRE(trace.streams.size() == 1);
+    CHECK(trace.streams[0].name == "other collectives");
+  }
+  Run unknown = launched({100, 200}, "mine", {150});  // nothing says what a step is
+  take_replays(unknown);
+  CHECK(unknown.steps.size() == 2);
+}
+
+TEST_CASE("forward and backward captured apart are one step's graphs, whatever is eager between them") {
+  Recorded r = recorded(4, 3);
+  SnapshotSegment backward = r.snapshot.segments.back();
+  backward.address = 0x90000000;
+  backward.pool_id = {2, 0};
+  r.snapshot.segments.push_back(backward);
+  const std::int64_t step = r.snapshot.events.back().time_us;
+  const auto event = [&](AllocatorAction action, Address address, std::int64_t us) {
+    AllocatorEvent one;
+    one.action = action;
+    one.address = address;
+    one.size = 512;
+    one.stream = kSide;
+    one.time_us = step + us;
+    r.snapshot.events.push_back(one);
+  };
+  event(AllocatorAction::alloc, 0x1000, 10);  // the loss
+  event(AllocatorAction::segment_alloc, backward.address, 20);
+  event(AllocatorAction::alloc, backward.address, 30);
+  const auto graph = find_graph(r.snapshot, r.hooks);
+  REQUIRE(graph);
+  CHECK(graph->steps == CudaGraph{4, 3});
+  CHECK(graph->graphs == 2);
+  CHECK(graph->captured == 7);
+  CHECK(graph->last_captured == 7);
+  CHECK(eager_part(r.snapshot, *graph).segments.size() == 1);
+  CHECK(find_graph(recorded(4, 3).snapshot, recorded(4, 3).hooks)->graphs == 1);
+}
+
+TEST_CASE("replays are of the last capture where an earlier one was thrown away") {
+  Recorded r = recorded(1, 2);
+  // The next step captures again, into a pool of its own; the first one's pool is there still.
+  SnapshotSegment second = r.snapshot.segments.back();
+  second.address = 0x90000000;
+  second.pool_id = {2, 0};
+  r.snapshot.segments.push_back(second);
+  for (const auto& [action, us] : {std::pair{AllocatorAction::segment_alloc, 20}, {AllocatorAction::alloc, 30}}) {
+    AllocatorEvent one;
+    one.action = action;
+    one.address = second.address;
+    one.size = 512;
+    one.stream = kSide;
+    one.time_us = 4 * kStepUs + us;
+    r.snapshot.events.push_back(one);
+  }
+  StepPlaces step = r.hooks.steps.back();
+  for (std::size_t i = 0; i < step.count; ++i) {
+    HookPlace place = r.hooks.places[step.first + i];
+    place.time += Nanoseconds::from_us(kStepUs);
+    place.step = step.index + 1;
+    r.hooks.places.push_back(place);
+  }
+  step.first += step.count;
+  ++step.index;
+  step.begin = step.end;
+  step.end = step.begin + Nanoseconds::from_us(kStepUs);
+  r.hooks.steps.push_back(step);
+  const auto graph = find_graph(r.snapshot, r.hooks);
+  REQUIRE(graph);
+  CHECK(graph->captures == 2);
+  CHECK(graph->captured == 3);
+  CHECK(graph->last_captured == 4);
+  CHECK(graph->graphs == 1);
+  std::vector<Range> ranges;
+  for (std::int64_t k = 0; k < 7; ++k)
+    ranges.push_back(
+        {"Optimizer.step#Adam.step", Nanoseconds::from_us(k * kStepUs + 600), Nanoseconds::from_us(k * kStepUs + 700)});
+  Hooks hooks = r.hooks;
+  hooks.steps.back().end = hooks.places.back().time = ranges.back().end;
+  add_replays(*graph, ranges, hooks);
+  REQUIRE(hooks.steps.size() == 7);
+  CHECK(hooks.steps[4].end == Nanoseconds::from_us(4 * kStepUs + 700));
+  CHECK(hooks.steps[6].end == ranges[6].end);
+}
+
 }  // namespace foreshard::test
