@@ -388,7 +388,7 @@ Json json_value(const std::optional<double>& value, const Line& line) {
 
 /// B less A as the answer's first lines have it, of a recording's side as its own plan has that: the step and sizes of
 /// what is printed, a part of the step by itself, so that all parts add up.
-Json json_difference(const CompareReport& report, const Line& line) {
+Json printed_difference_json(const CompareReport& report, const Line& line) {
   const auto& a = line.planned && report.model_of_a ? line.planned : line.a;
   const auto& b = line.planned && !report.model_of_a ? line.planned : line.b;
   if (!a || !b) return nullptr;
@@ -469,7 +469,7 @@ Json compare_json(const CompareReport& report) {
     Json& values = json[line.section][line.name];
     values = {{"a", json_value(line.a, line)},
               {"b", json_value(line.b, line)},
-              {"difference", json_difference(report, line)}};
+              {"printed_difference", printed_difference_json(report, line)}};
     if (line.planned) values[report.model_of_a ? "a_as_planned" : "b_as_planned"] = json_value(line.planned, line);
   }
   json["budget"] = rows_json(comparison.breakdown);

@@ -137,9 +137,9 @@ export function compareSection(compare: Json, labels: string[]): HTMLElement {
     const heading = ['', 'A', ...(planned === 'a' ? ['A as planned'] : []), 'B', ...(planned === 'b' ? ['B as planned'] : []), 'B − A'];
     const cells = (value: CompareRow, shown: Shown) => {
       const plan = planned && numberOf(value[`${planned}_as_planned`]);
-      const [a, b, plain] = difference(value.a, value.b, shown, value.difference);
+      const [a, b, plain] = difference(value.a, value.b, shown, value.printed_difference);
       if (!planned) return [a, b, plain];
-      const change = difference(planned === 'a' ? plan ?? value.a : value.a, planned === 'b' ? plan ?? value.b : value.b, shown, value.difference)[2];
+      const change = difference(planned === 'a' ? plan ?? value.a : value.a, planned === 'b' ? plan ?? value.b : value.b, shown, value.printed_difference)[2];
       const own = plan === undefined ? '' : shown.show(plan as number);
       return planned === 'a' ? [a, own, b, change] : [a, b, own, change];
     };
