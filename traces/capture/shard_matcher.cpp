@@ -128,9 +128,9 @@ class Matcher {
 
   /// Of several lists the states are too many to try them all where shards have few sizes.
   [[nodiscard]] bool gives_up() const {
-    constexpr std::size_t kMostOfSeveral = std::size_t{1} << 17;
-    constexpr std::size_t kMostOfOne = std::size_t{1} << 20;
-    return tried_.size() > (sizes_.size() > 1 ? kMostOfSeveral : kMostOfOne);
+    constexpr std::size_t kMaxOfSeveral = std::size_t{1} << 17;
+    constexpr std::size_t kMaxOfOne = std::size_t{1} << 20;
+    return tried_.size() > (sizes_.size() > 1 ? kMaxOfSeveral : kMaxOfOne);
   }
 
   Lists sizes_;
