@@ -113,8 +113,9 @@ TEST_CASE("compare names the settings that differ, times and peaks") {
   const json both = json::parse(run_cli({"compare", stores.a, stores.b, "--json"}).out);
   CHECK(both["schema"] == 1);
   CHECK(both["settings"] == json::parse(R"({"forward_prefetch": {"a": "implicit", "b": 2}})"));
-  CHECK(both["time"]["step_ms"] == json::parse(R"({"a": 10.0, "b": 8.0})"));
-  CHECK(both["memory"]["peak_reserved_bytes"] == json::parse(R"({"a": 2097152, "b": 4194304})"));
+  CHECK(both["time"]["step_ms"] == json::parse(R"({"a": 10.0, "b": 8.0, "printed_difference": -2.0})"));
+  CHECK(both["memory"]["peak_reserved_bytes"] ==
+        json::parse(R"({"a": 2097152, "b": 4194304, "printed_difference": 2097152})"));
   CHECK(both["phase_host_ms"]["forward"]["a"] == 0.4);
   const Answer table = run_cli({"compare", stores.a, stores.b});
   CHECK(table.status == 0);
