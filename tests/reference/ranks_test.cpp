@@ -1,14 +1,19 @@
 // A job of every rank, planned from two ranks' recordings, against the recording of all of them (docs/ranks.md).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <deque>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "core/straggler/straggler.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/predict/recorded_jitter.hpp"
 #include "tests/catch.hpp"
 #include "tests/truth_folder.hpp"
+#include "traces/files/text_file.hpp"
 #include "traces/import/import.hpp"
 
 namespace foreshard {
@@ -27,6 +32,38 @@ traces::Imported import_rank(const std::string& stem, int rank, int last_rank) {
   return std::move(*imported);
 }
 
+/// docs/ranks.md, "What it was held against": what it says is what the program gives.
+std::string page() {
+  const auto text = traces::read_text("docs/ranks.md");
+  REQUIRE(text);
+  return *text;
+}
+
+std::string row(const std::string& what, double measured, double planned) {
+  return fmt::format("| {} | {:.2f} ms | {:.2f} ms | {:+.1f} % |", what, measured, planned,
+                     100 * (planned / measured - 1));
+}
+
+/// The rows of the page's table but for the step.
+std::vector<std::string> rows_of(const Stragglers& recorded, const Stragglers& planned, std::uint32_t late) {
+  std::vector<double> waits;
+  double mean = 0;
+  for (const RankTime& rank : recorded.ranks)
+    if (rank.rank != late) waits.push_back(rank.waiting.ms());
+  for (const double wait : waits) mean += wait / static_cast<double>(waits.size());
+  const double wait = planned.ranks.front().waiting.ms();
+  const auto [least, most] = std::minmax_element(waits.begin(), waits.end());
+  std::vector<std::string> out{row("the others wait for rank 5, a step", mean, wait),
+                               fmt::format("| each of them | {:.2f} to {:.2f} ms | {:.2f} ms | {:+.1f} to {:+.1f} % |",
+                                           *least, *most, wait, 100 * (wait / *most - 1), 100 * (wait / *least - 1))};
+  for (std::size_t phase = 0; phase < 2; ++phase)
+    out.push_back(row("the others' compute in " + recorded.late->phases[phase].phase,
+                      recorded.late->phases[phase].compute_of_others.ms(),
+                      planned.late->phases[phase].compute_of_others.ms()));
+  out.push_back(row("rank 5's compute", recorded.ranks[late].compute.ms(), planned.ranks[late].compute.ms()));
+  return out;
+}
+
 TEST_CASE("w8_l1b_slow planned with rank 5's own recording: its step, who is waited for, and what chance adds") {
   const auto folder = test::truth_folder("runs");
   if (!folder || !std::filesystem::exists(*folder + "/w8_l1b_slow.rank0.trace.json.xz")) FORESHARD_SKIP(test::kNoTruth);
@@ -41,7 +78,7 @@ TEST_CASE("w8_l1b_slow planned with rank 5's own recording: its step, who is wai
   REQUIRE(planned);
   REQUIRE(all.run.measured);
   const double measured = all.run.measured->steady_ms();
-  CHECK(std::abs(planned->step_ms / measured - 1) < 0.02);  // -1.2 %
+  CHECK(std::abs(planned->step_ms / measured - 1) < 0.02);
   CHECK(planned->step_alike_ms < 0.8 * measured);
   REQUIRE(planned->stragglers);
   REQUIRE(planned->stragglers->late);
@@ -54,8 +91,13 @@ TEST_CASE("w8_l1b_slow planned with rank 5's own recording: its step, who is wai
   for (std::size_t rank = 0; rank < recorded->ranks.size(); ++rank) {
     INFO("rank " << rank);
     if (rank != 5)
-      CHECK(std::abs(planned->stragglers->ranks[rank].waiting.ms() / recorded->ranks[rank].waiting.ms() - 1) <
-            0.08);  // -6.0 %
+      CHECK(std::abs(planned->stragglers->ranks[rank].waiting.ms() / recorded->ranks[rank].waiting.ms() - 1) < 0.08);
+  }
+  std::vector<std::string> rows = rows_of(*recorded, *planned->stragglers, 5);
+  rows.push_back(row("step", measured, planned->step_ms));
+  for (const std::string& line : rows) {
+    INFO(line);
+    CHECK(page().find(line) != std::string::npos);
   }
   CHECK(recorded->late->own->extra == 32);  // two matrices in front of each of 16 blocks
   CHECK(recorded->late->own->extra_copies == 32);
@@ -97,7 +139,11 @@ TEST_CASE("every_l1b planned from its four ranks' recordings: the step, and each
   const auto planned = sim::predict(*all.workload, *sim::builtin_profile("h200"), request);
   REQUIRE(planned);
   const double measured = all.run.measured->steady_ms();
-  CHECK(std::abs(planned->step_ms / measured - 1) < 0.03);  // +1.1 %
+  CHECK(std::abs(planned->step_ms / measured - 1) < 0.03);
+  const std::string step = fmt::format("{:.2f} ms against {:.2f} ms measured ({:+.1f} %)", planned->step_ms, measured,
+                                       100 * (planned->step_ms / measured - 1));
+  INFO(step);
+  CHECK(page().find(step) != std::string::npos);
   const auto recorded = find_stragglers(all.run);
   REQUIRE(recorded);
   REQUIRE(planned->stragglers);
