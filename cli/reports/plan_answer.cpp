@@ -267,6 +267,24 @@ std::string members_words(const sim::RankGroup& group, std::uint32_t world) {
   return (group.count == 1 ? "rank " : "ranks ") + rank_words(group.members, kRuns);
 }
 
+/// "in groups whose slowest adapter, 1.3, takes 5.8 times as long": of more than one no group's is told.
+std::string slowest_words(const char* link, const std::vector<std::string>& slow, double slowdown) {
+  return fmt::format("in groups whose slowest {}{} takes {:.3g} times as long", link,
+                     slow.size() == 1 ? fmt::format(", {},", slow.front()) : std::string(), slowdown);
+}
+
+std::vector<std::string> names_of(const std::vector<sim::SlowAdapter>& adapters) {
+  std::vector<std::string> out;
+  for (const sim::SlowAdapter& slow : adapters) out.push_back(fmt::format("{}.{}", slow.node, slow.adapter));
+  return out;
+}
+
+std::vector<std::string> names_of(const std::vector<sim::SlowLink>& links) {
+  std::vector<std::string> out;
+  for (const sim::SlowLink& slow : links) out.push_back(fmt::format("rank {}'s", slow.rank));
+  return out;
+}
+
 /// "; what each costs alone, and beside the others: rank 5's GPU 3.00 and 1.20 ms, …"; empty of one difference.
 std::string costs_words(const sim::Prediction& p) {
   std::vector<std::string> costs;
@@ -337,10 +355,9 @@ std::string rank_differences(const sim::Prediction& p) {
     if (group.traits.host != 1) how.push_back(fmt::format("host × {}", group.traits.host));
     if (group.own_workload)
       how.push_back(group.own_model.empty() ? "its own recording" : "the model " + group.own_model);
-    if (group.link_slowdown > 1)
-      how.push_back(fmt::format("in groups whose slowest NVLink takes {:.3g} times as long", group.link_slowdown));
+    if (group.link_slowdown > 1) how.push_back(slowest_words("NVLink", names_of(p.slow_links), group.link_slowdown));
     if (group.network_slowdown > 1)
-      how.push_back(fmt::format("in groups whose slowest adapter takes {:.3g} times as long", group.network_slowdown));
+      how.push_back(slowest_words("adapter", names_of(p.slow_adapters), group.network_slowdown));
     parts.push_back(fmt::format("{}: {}", members_words(group, p.run.settings.world()), fmt::join(how, ", ")));
   }
   if (groups > 0)
