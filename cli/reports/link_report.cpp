@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/reports/json_values.hpp"
 #include "cli/terminal/printable.hpp"
 
 namespace foreshard::cli {
@@ -32,9 +31,8 @@ Json load_json(const LinkLoad& link, Nanoseconds from, Nanoseconds to) {
 
 Json links_json(const RunLinks& links, const TimeExplanation& step, bool whole) {
   constexpr Nanoseconds kFirst{INT64_MIN}, kLast{INT64_MAX};
-  Json json = {{"machine", links.loads.machine}, {"machine_note", text_or_null(links.machine_note)},
-               {"notes", links.notes},           {"not_placed", links.loads.not_placed},
-               {"full_share", kFullLink},        {"links", Json::array()}};
+  Json json = {{"machine", links.loads.machine}, {"notes", links.notes},   {"not_placed", links.loads.not_placed},
+               {"full_share", kFullLink},        {"links", Json::array()}, {"slow", Json::array()}};
   for (const LinkLoad& link : links.loads.links) {
     const LinkUse use = link_use(link, step);
     json["links"].push_back({{"link", name(link.link)},
@@ -48,6 +46,18 @@ Json links_json(const RunLinks& links, const TimeExplanation& step, bool whole) 
                              {"waited_ns", use.waited.count},
                              {"waited_idle_ns", use.waited_idle.count},
                              {"load", load_json(link, whole ? kFirst : step.begin, whole ? kLast : step.end)}});
+  }
+  for (const SlowLinkLoad& slow : links.slow) {
+    const LinkUse use = link_use(slow.load, step);
+    json["slow"].push_back({{"name", slow.name},
+                            {"rank", slow.rank},
+                            {"link", name(slow.load.link)},
+                            {"most_gb_s", slow.load.most},
+                            {"bytes", use.bytes},
+                            {"mean_gb_s", use.mean_gb_s},
+                            {"peak_gb_s", use.peak_gb_s},
+                            {"busy_ns", use.busy.count},
+                            {"full_ns", use.full.count}});
   }
   return json;
 }
@@ -71,12 +81,17 @@ void print_links(std::ostream& out, const RunLinks& links, const TimeExplanation
                rate(use.peak_gb_s), rate(link.most), share(use.busy, step), share(use.full, step),
                share(use.waited, step), share(use.waited_idle, step)});
   }
+  for (const SlowLinkLoad& slow : links.slow) {
+    const LinkUse use = link_use(slow.load, step);
+    table.row({fmt::format("{} (rank {})", slow.name, slow.rank), fmt::format("{:.2f} GB", use.bytes / 1e9),
+               rate(use.mean_gb_s), rate(use.peak_gb_s), rate(slow.load.most), share(use.busy, step),
+               share(use.full, step), "", ""});
+  }
   table.print(out);
   if (links.loads.not_placed > 0)
     out << fmt::format("  left out: {} collectives whose process group the run does not tell\n",
                        links.loads.not_placed);
   for (const std::string& note : links.notes) out << "  " << in_line(note) << '\n';
-  if (!links.machine_note.empty()) out << "  " << links.machine_note << '\n';
 }
 
 }  // namespace foreshard::cli

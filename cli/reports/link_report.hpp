@@ -13,11 +13,17 @@
 
 namespace foreshard::cli {
 
+/// A link that is slower than the others of its job, of another rank than the one that is shown.
+struct SlowLinkLoad {
+  std::string name;  ///< "adapter 1.3"
+  std::uint32_t rank = 0;
+  LinkLoad load;
+};
+
 struct RunLinks {
   LinkLoads loads;
-  std::string machine_note =
-      {};  ///< why the profile is not that of the run's machine; empty where it is, or was asked for
   std::vector<std::string> notes = {};  ///< unlike_links_notes()
+  std::vector<SlowLinkLoad> slow = {};  ///< as the job was planned with
 };
 
 /// The key "links" of `explain --time --json` (docs/explain.md): of the step. `whole`: its "load" is the run's, as the

@@ -18,7 +18,7 @@ namespace foreshard::cli {
 
 /// `workload`: the run's; null: it has none. `machine`: as --machine of explain says it; empty: the run's, else h200.
 /// Fails where a machine that was asked for cannot be read; where the run's own cannot be had, as with a damaged
-/// topology in the store, there are none, and the console is told why.
+/// topology in the store or a profile that is not built in, there are none, and the console is told why.
 [[nodiscard]] Result<std::optional<RunLinks>> links_of(const Run& run, const Workload* workload,
                                                        const std::string& machine, Console& console);
 

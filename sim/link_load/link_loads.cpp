@@ -11,16 +11,16 @@
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/collectives/network_rate.hpp"
 #include "sim/link_load/run_groups.hpp"
+#include "sim/link_load/run_requests.hpp"
 #include "sim/network/fabric.hpp"
 
 namespace foreshard::sim {
 namespace {
 
-/// When the last rank of the first recorded rank's collectives began them.
+/// When the last rank of one rank's collectives began them.
 class LastBegins {
  public:
-  explicit LastBegins(const Run& run) {
-    if (run.ranks.empty()) return;
+  LastBegins(const Run& run, std::uint32_t rank) {
     std::map<CollectiveKey, Nanoseconds> last;
     for (const RankOpRecord& row : run.rank_ops)
       if (row.sequence >= 0) {
@@ -28,7 +28,7 @@ class LastBegins {
         if (!added) found->second = std::max(found->second, row.op.start);
       }
     for (const RankOpRecord& row : run.rank_ops)
-      if (row.sequence >= 0 && row.rank == run.ranks.front().rank) of_[place(row.op)] = last.at(key_of(row));
+      if (row.sequence >= 0 && row.rank == rank) of_[place(row.op)] = last.at(key_of(row));
   }
   [[nodiscard]] Nanoseconds of(const DeviceOpRecord& op) const {
     const auto found = of_.find(place(op));
@@ -100,48 +100,39 @@ Loads loads_of(const MachineProfile& machine, const CollectiveCost& cost, const 
   return out;
 }
 
-CollectiveRequest request_of(const Run& run, const DeviceOpRecord& op, const RunGroup& group, std::uint32_t rank) {
-  const Settings& settings = run.settings;
-  const DType computed = settings.param_dtype.value_or(DType::float32);
-  CollectiveRequest out{op.collective, op.transport, op.bytes, group.options.ranks, group.options.ranks_per_node};
-  const bool gathers = op.collective == CollectiveKind::all_gather;
-  out.reduction = Reduction::average;
-  out.dtype = gathers ? computed : settings.reduce_dtype.value_or(computed);
-  out.lowering = run.info.kind == RunKind::executed ? Lowering::foreshard : Lowering::pytorch;
-  out.node_stride = group.options.node_stride;
-  out.all_nodes = group.options.all_nodes;
-  out.first_rank = group.first(rank);
-  out.rank_stride = group.rank_stride;
-  out.node_ranks = settings.gpus;
-  return out;
-}
+/// A rank's ops: those of `alike`, which does the same.
+struct RankView {
+  std::uint32_t rank = 0;
+  std::uint32_t alike = 0;
+  const std::vector<DeviceOpRecord>& ops;
+  bool of_run = true;  ///< Run::device_ops
+};
 
-}  // namespace
-
-LinkLoads link_loads(const Run& run, const Workload* workload, const MachineProfile& machine) {
+LinkLoads loads_of_view(const Run& run, const Workload* workload, const MachineProfile& machine, const RankView& view) {
   LinkLoads out;
   out.machine = machine.name;
-  const RunGroups groups(run, workload);
-  const LastBegins begins(run);
+  const RunGroups groups(run, view.ops, workload);
+  const LastBegins begins(run, view.alike);
   const ModelledCollectives cost(machine, machine);
-  const std::uint32_t rank = run.ranks.empty() ? 0 : run.ranks.front().rank;
+  const std::uint32_t rank = view.rank;
   std::map<CollectiveRequest, Loads> known;
   std::array<LinkLoad, kEnumSize<LinkClass>> links;
   const std::optional<Nanoseconds> hangs = hang_end(run);
-  for (std::size_t i = 0; i < run.device_ops.size(); ++i) {
-    const DeviceOpRecord& op = run.device_ops[i];
+  for (std::size_t i = 0; i < view.ops.size(); ++i) {
+    const DeviceOpRecord& op = view.ops[i];
     if (op.kind != DeviceOpRecord::Kind::collective || op.bytes == 0) continue;
     if (hangs && op.end == *hangs) continue;  // it waits for ever, and moves nothing
     const auto group = groups.of(op);
     if (!group) ++out.not_placed;
     if (!group || group->options.ranks < 2) continue;
-    const CollectiveRequest request = request_of(run, op, *group, rank);
+    const CollectiveRequest request = request_of(run, op.collective, op.transport, op.bytes, *group, rank);
     auto found = known.find(request);
     if (found == known.end()) found = known.emplace(request, loads_of(machine, cost, request, rank)).first;
     for (std::size_t link = 0; link < links.size(); ++link) {
       if (found->second.bytes[link] <= 0) continue;
       links[link].most = std::max(links[link].most, found->second.most[link]);
-      links[link].transfers.push_back({begins.of(op), op.end, found->second.bytes[link], i});
+      links[link].transfers.push_back(
+          {begins.of(op), op.end, found->second.bytes[link], view.of_run ? i : kNoDeviceOp});
     }
   }
   for (const LinkClass link : kEnumValues<LinkClass>) {
@@ -153,6 +144,21 @@ LinkLoads link_loads(const Run& run, const Workload* workload, const MachineProf
     out.links.push_back(std::move(own));
   }
   return out;
+}
+
+}  // namespace
+
+LinkLoads link_loads(const Run& run, const Workload* workload, const MachineProfile& machine) {
+  const std::uint32_t rank = run.ranks.empty() ? 0 : run.ranks.front().rank;
+  return loads_of_view(run, workload, machine, {rank, rank, run.device_ops});
+}
+
+LinkLoads link_loads_of_rank(const Run& run, const Workload* workload, const MachineProfile& machine,
+                             std::uint32_t rank, std::uint32_t alike) {
+  std::vector<DeviceOpRecord> ops;
+  for (const RankOpRecord& row : run.rank_ops)
+    if (row.rank == alike) ops.push_back(row.op);
+  return loads_of_view(run, workload, machine, {rank, alike, ops, false});
 }
 
 }  // namespace foreshard::sim

@@ -26,4 +26,8 @@ namespace foreshard::sim {
 /// among; null: it has none, and such collectives are not placed.
 [[nodiscard]] LinkLoads link_loads(const Run& run, const Workload* workload, const MachineProfile& machine);
 
+/// Of another rank, whose ops are those that Run::rank_ops has of rank `alike`. LinkTransfer::op is none.
+[[nodiscard]] LinkLoads link_loads_of_rank(const Run& run, const Workload* workload, const MachineProfile& machine,
+                                           std::uint32_t rank, std::uint32_t alike);
+
 }  // namespace foreshard::sim

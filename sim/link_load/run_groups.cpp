@@ -50,11 +50,11 @@ std::optional<RunGroup> checked(RunGroup group, const Settings& settings) {
 
 }  // namespace
 
-RunGroups::RunGroups(const Run& run, const Workload* workload) {
+RunGroups::RunGroups(const Run& run, const std::vector<DeviceOpRecord>& ops, const Workload* workload) {
   const Settings& settings = run.settings;
   std::map<CommunicatorId, Seen> seen;
   std::map<UnitId, CommunicatorId> first_gather;
-  for (const DeviceOpRecord& op : run.device_ops) {
+  for (const DeviceOpRecord& op : ops) {
     if (op.kind != DeviceOpRecord::Kind::collective) continue;
     Seen& own = seen[op.communicator];
     own.asked.insert({op.collective, op.bytes});

@@ -34,10 +34,10 @@ struct RunGroup {
 
 class RunGroups {
  public:
-  /// `workload`: the run's; null: it has none.
-  RunGroups(const Run& run, const Workload* workload);
+  /// `ops`: of one rank of the run. `workload`: the run's; null: it has none.
+  RunGroups(const Run& run, const std::vector<DeviceOpRecord>& ops, const Workload* workload);
 
-  /// Of a collective of the run; none: not known.
+  /// Of one of the collectives; none: not known.
   [[nodiscard]] std::optional<RunGroup> of(const DeviceOpRecord& collective) const;
 
  private:

@@ -19,7 +19,6 @@ export interface LinkUse {
 
 export interface LinksReport {
   machine: string;
-  machine_note: string | null;
   notes: string[]; // what the rates mean for this run, and what is not in them
   not_placed: number;
   full_share: number;

@@ -24,6 +24,5 @@ export function linksList(report: LinksReport, stepNs: number): HTMLElement {
       ` ${(of.bytes / 1e9).toFixed(2)} GB a step, ${rate(of.mean_gb_s)} on average, at most ${of.peak_gb_s.toFixed(1)} of ${rate(of.most_gb_s)}; busy for ${share(of.busy_ns)} of the step, over ${(100 * report.full_share).toFixed(0)} % for ${share(of.full_ns)}; waited for ${share(of.waited_ns)}, of it idle ${share(of.waited_idle_ns)}`))));
   if (report.not_placed) box.append(el('p', { className: 'faint' }, `Left out: ${report.not_placed} collectives whose process group the run does not tell.`));
   for (const note of report.notes) box.append(el('p', { className: 'faint' }, visible(note)));
-  if (report.machine_note) box.append(el('p', { className: 'faint' }, visible(report.machine_note)));
   return box;
 }
