@@ -4,12 +4,17 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/options/option_set.hpp"
+#include "cli/options/source_options.hpp"
 #include "cli/reports/rank_fit_report.hpp"
 #include "cli/terminal/output.hpp"
+#include "cli/verbs/explain_remedies.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/straggler/rank_fit.hpp"
+#include "sim/link_load/link_fit.hpp"
+#include "sim/machine/profile.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::cli {
@@ -17,6 +22,7 @@ namespace {
 
 struct FitOptions {
   std::string run;
+  std::string machine;
   bool ranks = false;
   bool json = false;
 };
@@ -38,19 +44,32 @@ Error not_compared(const Run& run, const std::string& path) {
   return {ErrorKind::input, "it has the ops of one rank alone", path, kImport};
 }
 
+/// What a profile says of the run's links: the one that is asked for, else the run's own, where that is known.
+Result<void> add_links(const Run& run, const std::string& machine, RankFitReport& report) {
+  if (machine.empty() && (run.info.machine.empty() || !machine_note(run.info.machine).empty())) return {};
+  const auto profile = machine_of_run(machine, run);
+  if (!profile && machine.empty()) return {};
+  FORESHARD_TRY(profile);
+  report.links = sim::fit_links(run, report.fit, *profile);
+  report.machine = profile->name;
+  return {};
+}
+
 Result<int> fit(const FitOptions& options, Console& console) {
   if (!options.ranks)
     return fail(ErrorKind::usage, "what is to be fitted?", {}, "--ranks: what makes the ranks of RUN differ");
   const auto run = traces::read_run(options.run, {console.unverified});
   FORESHARD_TRY(run);
-  const auto found = fit_ranks(*run);
+  auto found = fit_ranks(*run);
   if (!found) return tl::unexpected(not_compared(*run, options.run));
+  RankFitReport report{std::move(*found)};
+  FORESHARD_TRY(add_links(*run, options.machine, report));
   if (options.json) {
     Json json = json_result("fit");
-    json.update(rank_fit_json(*found));
+    json.update(rank_fit_json(report));
     print_json(console.out, json);
   } else {
-    print_rank_fit(console.out, *found);
+    print_rank_fit(console.out, report);
   }
   return kDone;
 }
@@ -66,6 +85,10 @@ Action add_fit(OptionSet& set) {
       "--ranks", options->ranks,
       "which GPU or host is slower than the others', and by how much; likewise groups of links, of a job that has "
       "several alike");
+  set.add_option("--machine", options->machine,
+                 "profile that collectives are held against, and a slow link is named by; default: the run's")
+      .type_name("NAME|FILE")
+      .suggest(sim::builtin_profile_names());
   set.add_flag("--json", options->json, "as JSON");
   return [options](Console& console) { return fit(*options, console); };
 }

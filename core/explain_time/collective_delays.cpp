@@ -24,7 +24,7 @@ bool is_collective(const DeviceOpRecord& op) {
 }  // namespace
 
 CollectiveDelays::CollectiveDelays(const Run& run) : run_(run) {
-  Spans busy;
+  TimeSpans busy;
   for (std::size_t i = 0; i < run.device_ops.size(); ++i) {
     const DeviceOpRecord& op = run.device_ops[i];
     if (op.end <= op.start) continue;
@@ -43,10 +43,10 @@ CollectiveDelays::CollectiveDelays(const Run& run) : run_(run) {
 }
 
 Nanoseconds CollectiveDelays::beside_anything(const DeviceOpRecord& op) const {
-  Spans beside;
+  TimeSpans beside;
   for (const auto& [stream, spans] : streams_) {
     if (stream == op.stream) continue;
-    const Spans here = within(spans, op.start, op.end);
+    const TimeSpans here = within(spans, op.start, op.end);
     beside.insert(beside.end(), here.begin(), here.end());
   }
   return length(united(std::move(beside)));

@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/explain_time/spans.hpp"
+#include "core/base/time_spans.hpp"
 #include "core/run/run.hpp"
 
 namespace foreshard::explain_time_detail {
@@ -55,8 +55,8 @@ class CollectiveDelays {
 
   const Run& run_;
   std::vector<std::size_t> compute_;       // by start
-  Spans busy_;                             // of the compute stream, without collectives
-  std::map<StreamId, Spans> streams_;      // all ops
+  TimeSpans busy_;                         // of the compute stream, without collectives
+  std::map<StreamId, TimeSpans> streams_;  // all ops
   std::map<Shape, Nanoseconds> shortest_;  // of two or more
   std::map<Shape, Nanoseconds> isolated_;
   std::map<Place, LateStart> late_;

@@ -27,7 +27,7 @@ HostActivity::HostActivity(const Run& run, Recording recording) : allocator_(all
   }
   std::stable_sort(phases_.begin(), phases_.end(), [](const Phase& a, const Phase& b) { return a.start < b.start; });
   std::sort(phase_ends_.begin(), phase_ends_.end());
-  Spans waits;
+  TimeSpans waits;
   for (const HostOpRecord& op : run.host_ops) {
     const std::string& label = run.labels.text(op.label);
     if (op.kind == HostOpRecord::Kind::annotation) {
@@ -60,8 +60,8 @@ LabelId HostActivity::range_at(Nanoseconds time) const {
   return innermost(ranges_, time);
 }
 
-const Spans& HostActivity::forwards(std::int32_t step) const {
-  static const Spans kNone;
+const TimeSpans& HostActivity::forwards(std::int32_t step) const {
+  static const TimeSpans kNone;
   const auto found = forwards_.find(step);
   return found == forwards_.end() ? kNone : found->second;
 }
@@ -99,7 +99,7 @@ std::vector<HostPiece> HostActivity::pieces(Nanoseconds from, Nanoseconds to) co
   };
   const auto rest = [&](Nanoseconds start, Nanoseconds end) {
     Nanoseconds at = start;
-    for (const Span& span : within(synchronize_, start, end)) {
+    for (const TimeSpan& span : within(synchronize_, start, end)) {
       add(at, span.first, IdleCause::issuing);
       add(span.first, span.second, IdleCause::synchronize);
       at = span.second;
@@ -107,7 +107,7 @@ std::vector<HostPiece> HostActivity::pieces(Nanoseconds from, Nanoseconds to) co
     add(at, end, IdleCause::issuing);
   };
   Nanoseconds at = from;
-  for (const Span& span : within(allocator_, from, to)) {
+  for (const TimeSpan& span : within(allocator_, from, to)) {
     rest(at, span.first);
     add(span.first, span.second, IdleCause::allocator);
     at = span.second;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/explain_time/spans.hpp"
+#include "core/base/time_spans.hpp"
 #include "core/explain_time/time_explanation.hpp"
 #include "core/run/run.hpp"
 
@@ -32,7 +32,7 @@ class HostActivity {
   /// The innermost range that began before a moment and has not ended before it, without NCCL's own; invalid: none.
   [[nodiscard]] LabelId range_at(Nanoseconds time) const;
   /// The forwards of a step, as they stand in the run.
-  [[nodiscard]] const Spans& forwards(std::int32_t step) const;
+  [[nodiscard]] const TimeSpans& forwards(std::int32_t step) const;
   /// Whether the run has ranges of FSDP2 (FSDP::…).
   [[nodiscard]] bool has_ranges() const { return has_ranges_; }
 
@@ -55,9 +55,9 @@ class HostActivity {
 
   std::vector<Phase> phases_;            // by start
   std::vector<Nanoseconds> phase_ends_;  // and begins, sorted
-  std::map<std::int32_t, Spans> forwards_;
-  Spans allocator_;
-  Spans synchronize_;
+  std::map<std::int32_t, TimeSpans> forwards_;
+  TimeSpans allocator_;
+  TimeSpans synchronize_;
   std::vector<Range> ranges_;  // by start
   std::vector<Range> calls_;   // by start
   bool has_ranges_ = false;

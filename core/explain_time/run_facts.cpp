@@ -8,7 +8,7 @@ namespace foreshard::explain_time_detail {
 RunFacts::RunFacts(const Run& of_run, SlowedKernels slowed)
     : run(of_run), waits(run), delays(run), issues(run), spans(device_spans(run)) {
   if (slowed == SlowedKernels::looked_for) contentions.emplace(run);
-  Spans busy;
+  TimeSpans busy;
   for (std::size_t i = 0; i < run.device_ops.size(); ++i) {
     const DeviceOpRecord& op = run.device_ops[i];
     if (op.kind != DeviceOpRecord::Kind::collective) {

@@ -6,11 +6,11 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/time_spans.hpp"
 #include "core/explain_time/collective_delays.hpp"
 #include "core/explain_time/host_activity.hpp"
 #include "core/explain_time/issue_order.hpp"
 #include "core/explain_time/op_waits.hpp"
-#include "core/explain_time/spans.hpp"
 #include "core/explain_time/time_explanation.hpp"
 #include "core/run/run.hpp"
 #include "core/run/steady_step.hpp"
@@ -43,7 +43,7 @@ class RunFacts {
   IssueOrder issues;
   std::optional<KernelContentions> contentions;  ///< where they are looked for
   std::vector<std::optional<DeviceSpan>> spans;  ///< of each step
-  Spans collectives;                             ///< when any runs
+  TimeSpans collectives;                         ///< when any runs
   std::map<Recording, RecordingFacts> of;        ///< of the recordings that have steps
 
  private:

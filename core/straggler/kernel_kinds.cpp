@@ -5,14 +5,22 @@
 #include <numeric>
 #include <utility>
 
-#include "core/straggler/kind_factors.hpp"
 #include "core/straggler/quantile.hpp"
+#include "core/straggler/runs_beside.hpp"
 
 namespace foreshard::straggler_detail {
 namespace {
 
-double sum_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
+double sum_of(const std::vector<TimedWork>& works) {
+  return std::accumulate(works.begin(), works.end(), 0.0, [](double sum, const auto& work) { return sum + work.time; });
+}
+
+template <class Works>
+Works all_undisturbed(Works works) {
+  for (auto& of : works)
+    for (auto& [kind, times] : of)
+      for (TimedWork& work : times) work.undisturbed = true;
+  return works;
 }
 
 /// Launches and their time, of all steps.
@@ -27,32 +35,35 @@ struct Launches {
 
 KernelKinds::KernelKinds(const Run& run, const std::set<std::int32_t>& steps)
     : run_(run), steps_(static_cast<double>(steps.size())) {
-  std::map<std::uint32_t, std::map<Kind, std::vector<double>>> by_rank;
+  const RunsBeside beside(run);
+  std::map<std::uint32_t, std::map<Kind, std::vector<TimedWork>>> by_rank;
   for (const RankOpRecord& row : run.rank_ops) {
     if (!steps.contains(row.step)) continue;
     auto& kinds = by_rank[row.rank];
-    if (row.op.kind != DeviceOpRecord::Kind::collective && row.op.end > row.op.start)
+    const Nanoseconds time = row.op.end - row.op.start;
+    if (row.op.kind != DeviceOpRecord::Kind::collective && time.count > 0)
       kinds[{row.op.kind, row.op.label.value, row.op.grid}].push_back(
-          static_cast<double>((row.op.end - row.op.start).count));
+          {static_cast<double>(time.count), is_alone(beside.during(row.rank, row.op.start, row.op.end), time)});
   }
   for (auto& [rank, kinds] : by_rank) {
     ranks_.push_back(rank);
-    times_.push_back(std::move(kinds));
+    works_.push_back(std::move(kinds));
   }
-  factors_ = kind_factors(times_, kAnyTime);
+  factors_ = kind_factors(works_);
+  if (!factors_.empty() && factors_.front().samples == 0) factors_ = kind_factors(all_undisturbed(works_));
 }
 
 std::optional<OwnKernels> KernelKinds::own(std::size_t place) const {
   const double pace = factors_[place].differs(kAlikeKernels) ? factors_[place].value : 1;
   std::set<Kind> kinds;
-  for (const auto& of : times_)
-    for (const auto& [kind, times] : of) kinds.insert(kind);
+  for (const auto& of : works_)
+    for (const auto& [kind, works] : of) kinds.insert(kind);
   OwnKernels out;
   double most = 0;
   Launches extra[2], missing[2];  // kernels; memsets and copies
   for (const Kind& kind : kinds) {
     std::vector<double> counts, sums;
-    for (const auto& of : times_) {
+    for (const auto& of : works_) {
       const auto found = of.find(kind);
       counts.push_back(found == of.end() ? 0 : static_cast<double>(found->second.size()));
       sums.push_back(found == of.end() ? 0 : sum_of(found->second));
@@ -85,9 +96,9 @@ std::optional<OwnKernels> KernelKinds::own(std::size_t place) const {
 /// The middle rank's kernels, of all steps, ns.
 double KernelKinds::middle_time() const {
   std::vector<double> sums;
-  for (const auto& of : times_) {
+  for (const auto& of : works_) {
     double& sum = sums.emplace_back();
-    for (const auto& [kind, times] : of) sum += sum_of(times);
+    for (const auto& [kind, works] : of) sum += sum_of(works);
   }
   return lower_median(sums);
 }

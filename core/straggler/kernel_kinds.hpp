@@ -18,6 +18,7 @@
 
 #include "core/run/run.hpp"
 #include "core/straggler/fitted_factor.hpp"
+#include "core/straggler/kind_factors.hpp"
 
 namespace foreshard {
 
@@ -48,7 +49,8 @@ class KernelKinds {
 
   /// Ranks that ran anything, in order; the others of this class are by their places.
   [[nodiscard]] const std::vector<std::uint32_t>& ranks() const { return ranks_; }
-  /// How long each rank's kernels take over the middle rank's.
+  /// How long each rank's kernels take over the middle rank's: those beside which nothing ran on any rank. Where every
+  /// kernel ran beside something on some rank, all of them.
   [[nodiscard]] const std::vector<FittedFactor>& factors() const { return factors_; }
   /// None where they take less than kAlikeKernels of the step's kernel time.
   [[nodiscard]] std::optional<OwnKernels> own(std::size_t place) const;
@@ -61,7 +63,7 @@ class KernelKinds {
   const Run& run_;
   double steps_ = 1;
   std::vector<std::uint32_t> ranks_;
-  std::vector<std::map<Kind, std::vector<double>>> times_;  ///< by place, ns
+  std::vector<std::map<Kind, std::vector<TimedWork>>> works_;  ///< by place
   std::vector<FittedFactor> factors_;
 };
 

@@ -14,13 +14,13 @@ namespace {
 
 /// A launch behind another one.
 using LaunchKind = std::pair<std::uint32_t, std::uint32_t>;
-using Launches = std::map<LaunchKind, std::vector<double>>;
+using Launches = std::map<LaunchKind, std::vector<straggler_detail::TimedWork>>;
 
 double ns(Nanoseconds time) {
   return static_cast<double>(time.count);
 }
 
-/// From launch to launch, ns: of each rank of `ranks` in order.
+/// From launch to launch: of each rank of `ranks` in order. What a full launch queue blocks is not the host's doing.
 std::vector<Launches> launches_of(const Run& run, const std::vector<std::uint32_t>& ranks,
                                   const std::set<std::int32_t>& steps) {
   std::vector<Launches> out(ranks.size());
@@ -31,7 +31,7 @@ std::vector<Launches> launches_of(const Run& run, const std::vector<std::uint32_
     const RankOpRecord*& before = last[row.rank];
     if (before != nullptr && before->step == row.step && row.op.issue > before->op.issue)
       out[static_cast<std::size_t>(place)][{before->op.label.value, row.op.label.value}].push_back(
-          ns(row.op.issue - before->op.issue));
+          {ns(row.op.issue - before->op.issue), row.op.issue - before->op.issue <= kBlockedLaunch});
     before = &row;
   }
   return out;
@@ -61,7 +61,7 @@ std::optional<RanksFit> fit_ranks(const Run& run) {
   const straggler_detail::KernelKinds kinds(run, steps);
   const std::vector<std::uint32_t>& ranks = kinds.ranks();
   if (ranks.size() < 2 || !all_ran(run, ranks)) return std::nullopt;
-  const auto hosts = straggler_detail::kind_factors(launches_of(run, ranks, steps), ns(kBlockedLaunch));
+  const auto hosts = straggler_detail::kind_factors(launches_of(run, ranks, steps));
   RanksFit out;
   out.world = run.settings.world();
   out.steps = static_cast<std::uint32_t>(steps.size());
@@ -69,6 +69,8 @@ std::optional<RanksFit> fit_ranks(const Run& run) {
     out.ranks.push_back({ranks[place], kinds.factors()[place], hosts[place], kinds.own(place)});
   straggler_detail::LinksFit links = straggler_detail::fit_links(run, steps);
   out.groups = std::move(links.slower);
+  out.alike_groups = std::move(links.alike);
+  out.readings = std::move(links.readings);
   out.links = links.compared;
   if (run.info.kind == RunKind::imported) out.source = run.ranks.front().rank;
   return out;

@@ -1,12 +1,12 @@
 // What makes the ranks of one recording differ: by how much each GPU, host and group of links is slower than the
 // others, and which kernels only one rank runs.
 //
-// How: kernels that every rank runs equally often are held against one another, each by its least disturbed runs (the
-// lower quartile of its times: beside collectives it takes longer, and most where a rank waits). A rank's factor is the
-// median of its kernels' factors over those of the middle rank, each counted by its time. Hosts likewise, by the time
-// from one launch to the next, but for those that a full launch queue blocked (kBlockedLaunch) on any rank. Of an even
-// number of ranks the middle one is the faster of the two there (quantile.hpp). Own kernels: kernel_kinds.hpp; groups
-// of links: group_fit.hpp.
+// How: kernels that every rank runs equally often are held against one another, each by the lower quartile of those of
+// its times beside which nothing ran on any of the ranks (runs_beside.hpp): beside collectives it takes longer, and
+// most where a rank waits. A rank's factor is the median of its kernels' factors over those of the middle rank, each
+// counted by its time. Hosts likewise, by the time from one launch to the next, but for those that a full launch queue
+// blocked (kBlockedLaunch) on any rank. Of an even number of ranks the middle one is the faster of the two there
+// (quantile.hpp). Own kernels: kernel_kinds.hpp; groups of links: group_fit.hpp.
 //
 // Who: cli's `fit`. Pure: a Run with `rank_ops` in, plain data out; deterministic.
 #pragma once
@@ -32,9 +32,11 @@ struct RankFit {
 
 struct RanksFit {
   std::uint32_t world = 0;
-  std::uint32_t steps = 0;       ///< that were looked at
-  std::vector<RankFit> ranks;    ///< by rank
-  std::vector<GroupFit> groups;  ///< those that are slower; none where a job has one group of a shape
+  std::uint32_t steps = 0;             ///< that were looked at
+  std::vector<RankFit> ranks;          ///< by rank
+  std::vector<GroupFit> groups;        ///< those that are slower; none where a job has one group of a shape
+  std::vector<GroupFit> alike_groups;  ///< the other ones of the groups that have another of their shape
+  std::vector<GroupReading> readings;  ///< of all groups of which all ranks are recorded
   /// Of an import the rank whose times a plan of it repeats; none of a plan, whose source is not among its ranks.
   std::optional<std::uint32_t> source;
   ComparedLinks links;

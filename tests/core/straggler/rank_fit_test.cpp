@@ -35,6 +35,16 @@ class FitRanks {
     op.communicator = CommunicatorId{communicator};
     add(op, length, 5, sequence);
   }
+  /// On another stream, since the last op began.
+  void beside(std::int64_t length) {
+    RankOpRecord row = run_.rank_ops.back();
+    row.sequence = -1;
+    row.op.kind = DeviceOpRecord::Kind::kernel;
+    row.op.stream = StreamId{7};
+    row.op.label = run_.labels.intern("copy-in");
+    row.op.end = row.op.start + Nanoseconds::from_us(length);
+    run_.rank_ops.push_back(row);
+  }
   [[nodiscard]] RanksFit fit() const {
     auto found = fit_ranks(run_);
     REQUIRE(found);
@@ -236,10 +246,67 @@ TEST_CASE("a group whose collectives move more slowly than those of its shape") 
   const RanksFit fit = in_groups(8, 2, [](std::uint32_t rank) { return rank / 2 == 3 ? 300 : 100; }).fit();
   REQUIRE(fit.groups.size() == 1);
   CHECK(fit.groups[0].ranks == std::vector<std::uint32_t>{6, 7});
-  CHECK(fit.groups[0].collective == "all-gather");
-  CHECK(fit.groups[0].time.value == Approx(3));
+  CHECK(fit.groups[0].kind == CollectiveKind::all_gather);
+  CHECK(fit.groups[0].time.sure().value == Approx(3));
   CHECK((fit.links.groups == 4 && fit.links.compared == 4));
   CHECK(fit.links.furthest == Approx(2));
+}
+
+TEST_CASE("what runs beside a group's collectives is no slow link of it") {
+  const auto gathers = [](std::int64_t last) {
+    FitRanks ranks(8);
+    for (std::uint32_t rank = 0; rank < 8; ++rank) {
+      ranks.rank(rank);
+      for (std::int32_t i = 0; i < 4; ++i) {
+        const bool disturbed = rank / 2 == 3 && (i < 3 || last == 0);
+        ranks.gather(rank / 2, i, disturbed ? 130 : rank / 2 == 3 ? last : 100);
+        if (disturbed) ranks.beside(100);
+      }
+    }
+    return ranks.fit();
+  };
+  // Alone each would take 30 to 130 us: 0.3 to 1.3 times the others' 100.
+  const RanksFit hidden = gathers(0);
+  CHECK(hidden.groups.empty());
+  CHECK(hidden.links.compared == 4);
+  CHECK(hidden.links.furthest == Approx(0.3));
+  // One ran alone, and says it.
+  CHECK(gathers(100).links.furthest == Approx(0));
+  const RanksFit slow = gathers(300);
+  REQUIRE(slow.groups.size() == 1);
+  CHECK(slow.groups[0].ranks == std::vector<std::uint32_t>{6, 7});
+  CHECK(slow.groups[0].time.sure().value == Approx(3));
+  CHECK(slow.groups[0].time.is_narrow());
+}
+
+TEST_CASE("links of collectives that never ran alone are not known") {
+  FitRanks ranks(8);
+  for (std::uint32_t rank = 0; rank < 8; ++rank) {
+    ranks.rank(rank);
+    for (std::int32_t i = 0; i < 4; ++i) {
+      ranks.gather(rank / 2, i, rank / 2 == 3 ? 300 : 100);
+      ranks.beside(400);
+    }
+  }
+  const RanksFit fit = ranks.fit();
+  CHECK(fit.groups.empty());
+  CHECK((fit.links.compared == 4 && fit.links.hidden == 4));
+}
+
+TEST_CASE("kernels are compared where nothing ran beside them on any rank") {
+  FitRanks ranks(4);
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    ranks.rank(rank);
+    for (int i = 0; i < 8; ++i) {
+      const bool disturbed = rank != 2 && i % 4 != 0;  // the others wait in collectives for rank 2
+      ranks.kernel("gemm", rank == 2 ? 120 : disturbed ? 170 : 100);
+      if (disturbed) ranks.beside(100);
+      ranks.kernel("add", rank == 2 ? 60 : 50);
+    }
+  }
+  const RanksFit fit = ranks.fit();
+  CHECK(fit.ranks[2].kernels.value == Approx(1.2));
+  CHECK(fit.ranks[2].kernels.differs(kAlikeKernels));
 }
 
 TEST_CASE("one group has no other to hold its links against") {
