@@ -141,8 +141,9 @@ std::string fabric_note(const std::string& fabric, const sim::Network& network, 
   });
   if (shares) return {};
   return fmt::format("the fabric {} is as good as flat here: all {} nodes are {}", fabric, nodes,
-                     network.group_nodes > 0 ? "in one of its groups, and nothing goes out of it"
-                                             : "below one of its leaf switches, and nothing goes above it");
+                     network.group_nodes > 0
+                         ? "in one of its groups, and nothing goes out of it"
+                         : "below one leaf switch (of each rail, below one of that rail's), and nothing goes above it");
 }
 
 Result<void> check_fabric_is_used(const std::string& text, std::uint32_t nodes) {

@@ -120,7 +120,8 @@ std::string memory_line(Bytes a, Bytes b) {
   if (a == b) return fmt::format("its peak of reserved memory is the same, {}", format_bytes(b));
   const Bytes difference = printed_difference(a, b);
   return fmt::format("its peak of reserved memory is {}, {} ({:.1f} %) {}", format_bytes(b), format_bytes(difference),
-                     static_cast<double>(difference) / static_cast<double>(a) * 100, b < a ? "less" : "more");
+                     static_cast<double>(b < a ? a - b : b - a) / static_cast<double>(a) * 100,
+                     b < a ? "less" : "more");
 }
 
 }  // namespace

@@ -387,7 +387,7 @@ Json json_value(const std::optional<double>& value, const Line& line) {
 }
 
 /// B less A as the answer's first lines have it, of a recording's side as its own plan has that: the step and sizes of
-/// what is printed, a part of the step by itself, so that all parts add up.
+/// what is printed, a part of the step by itself.
 Json printed_difference_json(const CompareReport& report, const Line& line) {
   const auto& a = line.planned && report.model_of_a ? line.planned : line.a;
   const auto& b = line.planned && !report.model_of_a ? line.planned : line.b;

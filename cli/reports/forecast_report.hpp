@@ -19,6 +19,7 @@ struct ForecastReport {
   std::string name;                   ///< of the model or the recording
   std::string model_options;          ///< traces::Source::model_options
   std::vector<std::string> left_out;  ///< traces::Source::left_out
+  bool of_model = false;              ///< which can be planned at any length
   std::string machine;
   std::string lengths_text;  ///< --lengths
   sim::Lengths lengths;

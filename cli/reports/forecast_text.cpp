@@ -210,17 +210,23 @@ void print_remedy_notes(std::ostream& out, const ForecastReport& report, const s
   if (remedies.steps_tried < report.steps)
     out << fmt::format(
         "each of {} lengths needs a program of its own: changes were tried {} first, and {} at most of them run whole, "
-        "until {} were found with which no {} runs out of memory\n",
+        "until {} were found with which no {} {}\n",
         report.distinct_lengths, alone_words(report, remedies), sim::kWholeForLengths, sim::kRemediesForLengths,
-        report.lengths.drawn() ? "seed" : "step");
+        report.lengths.drawn() ? "seed" : "step", remedies.before.out_of_memory > 0 ? "runs out of memory" : "retries");
   for (const sim::ForecastRemedy& remedy : remedies.too_dear)
-    out << fmt::format("costs more time than it saves: {} ({}; saves {})\n", remedy.setting, costs_words(remedy),
-                       time_words(sim::kRetryMs * static_cast<double>(remedy.retries_less)));
+    out << fmt::format("costs more time than it saves{}: {} ({}; saves {})\n",
+                       remedy.alone ? ", " + alone_words(report, remedies) : std::string(), remedy.setting,
+                       costs_words(remedy), time_words(sim::kRetryMs * static_cast<double>(remedy.retries_less)));
   if (remedies.before.num_alloc_retries > 0)
     out << fmt::format(
-        "a retry is taken as {:.0f} ms, the mean of a recorded training on 2 x H200 (7 to 67): explain --growth reads "
-        "your own from a recording; ms a step are planned, at length {}\n",
-        sim::kRetryMs, report.lengths.median(remedies.seed, report.steps));
+        "a retry is taken as {:.0f} ms, the mean of a recorded training on 2 x H200 (7 to 67), and so is a step that "
+        "gives segments back without one: explain --growth reads your own from a recording\n",
+        sim::kRetryMs);
+  const auto priced = [](const sim::ForecastRemedy& one) { return one.step_ms_more.has_value(); };
+  if (std::ranges::any_of(remedies.useful, priced) || std::ranges::any_of(remedies.too_dear, priced))
+    out << (report.of_model ? fmt::format("ms a step are planned, at length {}, on all of the machine's memory\n",
+                                          report.lengths.median(remedies.seed, report.steps))
+                            : std::string("ms a step are of the recording's own steps, planned; of padding, scaled\n"));
 }
 
 void print_remedies(std::ostream& out, const ForecastReport& report) {

@@ -128,8 +128,8 @@ std::string recorded_size(const RecordedStep& step) {
   return step.batch > 0 && step.seq > 0 ? fmt::format("{} × {}", step.batch, step.seq) : std::string();
 }
 
-/// Each size once, in the order of the steps: "4 × 2048, 4 × 1536 and 4 × 1024 tokens a GPU".
-std::string recorded_sizes(std::span<const sim::PredictedStep> steps) {
+/// Each size once, in the order of the steps: "4 × 2048, 4 × 1536 and 4 × 1024 tokens a GPU", or of `whose` they are.
+std::string recorded_sizes(std::span<const sim::PredictedStep> steps, const std::string& whose) {
   std::vector<std::string> sizes;
   bool unknown = false;
   for (const sim::PredictedStep& step : steps) {
@@ -137,7 +137,7 @@ std::string recorded_sizes(std::span<const sim::PredictedStep> steps) {
     unknown |= size.empty();
     if (!size.empty() && std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
   }
-  if (!sizes.empty()) sizes.back() += " tokens a GPU";
+  if (!sizes.empty()) sizes.back() += " tokens " + whose;
   if (unknown) sizes.emplace_back("a size that is not recorded");
   if (sizes.size() < 2) return sizes.empty() ? std::string() : sizes.front();
   const std::string last = std::move(sizes.back());
@@ -147,7 +147,7 @@ std::string recorded_sizes(std::span<const sim::PredictedStep> steps) {
 
 /// Of a recording whose steps are not of one size: which of them the time is of, and that the others differ. Empty: all
 /// are of the settings' size.
-std::string steps_words(const sim::Prediction& p) {
+std::string steps_words(const sim::Prediction& p, const std::string& whose) {
   const std::span<const sim::PredictedStep> all(p.steps);
   const auto differs = [&](const sim::PredictedStep& step) {
     return step.recorded.batch != all.front().recorded.batch || step.recorded.seq != all.front().recorded.seq;
@@ -156,16 +156,20 @@ std::string steps_words(const sim::Prediction& p) {
   std::size_t last = steady_step(all.size());
   if (p.cycle > last) last = all.size() - 1;
   const std::size_t first = last + 1 - std::min(p.cycle, last + 1);
-  const std::string planned = recorded_sizes(all.subspan(first, last + 1 - first));
+  const std::string planned = recorded_sizes(all.subspan(first, last + 1 - first), whose);
   if (first < last) return fmt::format("recorded steps {} to {}, whose mean it is, of {}, ", first, last, planned);
-  return fmt::format("recorded step {}, of {} (recorded steps differ: {}), ", last, planned, recorded_sizes(all));
+  return fmt::format("recorded step {}, of {} (recorded steps differ: {}), ", last, planned,
+                     recorded_sizes(all, whose));
 }
 
 /// What the step is of.
 std::string program_line(const sim::Prediction& p, const PlanBasis& basis) {
   const Settings& s = p.run.settings;
   const auto dtype = [](const std::optional<DType>& d, const char* none) { return d ? std::string(name(*d)) : none; };
-  std::string size = steps_words(p);
+  const std::string whose =
+      (s.tensor_parallel > 1 ? fmt::format("for each {} tensor-parallel GPUs", s.tensor_parallel) : "a GPU") +
+      (s.accumulate > 1 ? " and microbatch" : "");
+  std::string size = steps_words(p, whose);
   const bool differ = !size.empty();
   if (differ) {
     // Their sizes stand in place of the settings'.
@@ -173,9 +177,7 @@ std::string program_line(const sim::Prediction& p, const PlanBasis& basis) {
     size = fmt::format("{} × {} tokens", *s.batch, *s.seq);
   else if (s.batch)
     size = fmt::format("{} samples", *s.batch);
-  const std::string whose =
-      s.tensor_parallel > 1 ? fmt::format("for each {} tensor-parallel GPUs", s.tensor_parallel) : "a GPU";
-  if (!size.empty() && !differ) size += fmt::format(" {}{}, ", whose, s.accumulate > 1 ? " and microbatch" : "");
+  if (!size.empty() && !differ) size += fmt::format(" {}, ", whose);
   std::string line = fmt::format(
       "of {}{} GPU{}{}, param_dtype {}, reduce_dtype {}", size, std::uint64_t{s.gpus} * s.nodes,
       std::uint64_t{s.gpus} * s.nodes == 1 ? "" : "s",

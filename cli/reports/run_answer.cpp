@@ -79,21 +79,24 @@ void add_peak(const Run& run, RunAnswer& answer) {
   });
 }
 
-void add_time(const Run& run, RunAnswer& answer) {
+void add_time(const Run& run, const std::optional<Workload>& workload, RunAnswer& answer) {
   const auto time = step_time(run);
   if (!time || time->ms <= 0) return;
   answer.step_ms = time->ms;
   answer.step_source = time->source;
   if (const Json share = result_of(run, "uncertainty"); share.is_number()) answer.uncertainty = share.get<double>();
   const Json planned = result_of(run, "tokens_per_s_per_gpu");
-  const double rate = planned.is_number() ? planned.get<double>() : sim::work_per_second(run.settings, time->ms);
+  // Where recorded steps differ, the time is the mean of a cycle of them.
+  const double work = workload && workload->cycle > 1 ? sim::work_of_steps(*workload, run.settings, workload->cycle)
+                                                      : sim::work_of_step(run.settings);
+  const double rate = planned.is_number() ? planned.get<double>() : sim::work_per_second(work, time->ms);
   if (rate <= 0) return;
   answer.rate = rate;
   answer.rate_unit = rate_unit(run.settings);
 }
 
 /// As plan says it, or of what was recorded, where the GPU has a built-in profile.
-void add_utilization(const Run& run, RunAnswer& answer) {
+void add_utilization(const Run& run, const std::optional<Workload>& workload, RunAnswer& answer) {
   const auto text = [&](const char* key) {
     const Json value = result_of(run, key);
     return value.is_string() ? value.get<std::string>() : std::string();
@@ -103,9 +106,7 @@ void add_utilization(const Run& run, RunAnswer& answer) {
     answer.utilization = {planned.is_number() ? planned.get<double>() : 0, text("mfu_rests_on"), text("mfu_unknown")};
     return;
   }
-  if (!answer.step_ms || run.workload_json.empty()) return;
-  const auto workload = traces::stored_workload(run.workload_json, run.info.kind == RunKind::executed, run.info.name);
-  if (workload) answer.utilization = utilization_of(run, *workload, *answer.step_ms);
+  if (workload && answer.step_ms) answer.utilization = utilization_of(run, *workload, *answer.step_ms);
 }
 
 /// Of a run that no plan answered for: what was recorded.
@@ -137,8 +138,12 @@ RunAnswer run_answer(const Run& run) {
   std::erase_if(answer.warnings, [&](const std::string& text) {
     return std::find(answer.not_valid.begin(), answer.not_valid.end(), text) != answer.not_valid.end();
   });
-  add_time(run, answer);
-  add_utilization(run, answer);
+  std::optional<Workload> recorded;  // of a run that no plan answered for
+  if (!run.results.contains("mfu") && !run.workload_json.empty())
+    if (auto stored = traces::stored_workload(run.workload_json, run.info.kind == RunKind::executed, run.info.name))
+      recorded = std::move(*stored);
+  add_time(run, recorded, answer);
+  add_utilization(run, recorded, answer);
   if (answer.lines.empty()) add_lines(answer);
   // The page says these apart.
   std::erase_if(answer.lines, [](const std::string& line) { return line.starts_with("not valid: "); });

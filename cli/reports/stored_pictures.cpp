@@ -134,14 +134,10 @@ std::vector<std::string> forecast_lines(const Run& run) {
   if (!stored) return {};
   Bytes most = 0;
   for (const viz::StepMemory& step : stored->steps) most = std::max(most, step.reserved);
-  const std::string step = run.info.kind == RunKind::planned && run.settings.seq
-                               ? fmt::format("one step of {} tokens, the longest that it came to", *run.settings.seq)
-                               : std::string("its source's own steps");
   const std::string peak = format_bytes(most);
   return {fmt::format("forecast ({}): {}; its peak of reserved memory is {}", stored->title, stored->headline, peak),
-          fmt::format("the run below, and its memory, is another one's: the plan of {}, in a process of its own (view "
-                      "--picture steps draws the forecast's)",
-                      step)};
+          "the run below, and its memory, is another one's: the plan of its source (of a model a step of the longest "
+          "length that it came to), in a process of its own (view --picture steps draws the forecast's)"};
 }
 
 std::vector<FrontRun> stored_front_runs(const Run& run) {

@@ -232,6 +232,7 @@ ForecastReport question(const ForecastOptions& options, const Planned& planned, 
   report.source = options.source.source.text;
   report.name = planned.source.name;
   report.model_options = planned.source.model_options;
+  report.of_model = planned.source.model.has_value();
   report.machine = planned.machine.name;
   report.lengths_text = options.lengths;
   report.lengths = lengths;
@@ -274,13 +275,14 @@ Result<sim::SettingsForecast> forecast_at(const ForecastOptions& options, const 
   return sim::SettingsForecast{std::move(*programs), memory, std::move(adapted->warnings)};
 }
 
-/// The planned step at other settings, of a model's samples of `length`; of a recording of its own steps.
+/// The planned step at other settings, of a model's samples of `length`; of a recording of its own steps. Its time
+/// alone, which no memory limit changes: the forecast says what fits.
 std::optional<double> step_ms_at(const Planned& planned, sim::WorkloadSource& workloads, Settings settings,
                                  std::uint32_t length) {
   if (planned.source.model) settings.seq = length;
   const auto workload = workloads.at(settings);
   if (!workload) return std::nullopt;
-  sim::PredictRequest request{settings, planned.memory_limit};
+  sim::PredictRequest request{settings, std::nullopt};
   request.threads = sim::hardware_threads();
   const auto p = sim::predict(**workload, planned.machine, request);
   return p && p->has_time ? std::optional(p->step_ms) : std::nullopt;

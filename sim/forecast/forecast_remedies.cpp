@@ -129,8 +129,15 @@ double tokens(const Lengths& lengths, const std::vector<std::uint64_t>& seeds, s
   return static_cast<double>(sum);
 }
 
+/// It costs time, and nobody knows how much.
 bool dear(const ForecastRemedy& one) {
-  return one.price != RemedyPrice::none && !one.step_ms_more;
+  return (one.price != RemedyPrice::none || one.more_tokens > 0) && !one.step_ms_more;
+}
+
+/// What retries take of a run: a step that gives segments back without one (garbage collection, empty_cache) calls
+/// cudaFree and cudaMalloc as they do.
+double lost_ms(const SeedsOutcome& run) {
+  return kRetryMs * static_cast<double>(std::max<std::int64_t>(run.num_alloc_retries, run.steps_giving_back));
 }
 
 /// What is better comes first. A smaller batch is another training step: it comes behind all that live as long.
@@ -157,8 +164,9 @@ void fill_in(ChangeTrial& trial, const ForecastRequest& own, std::span<const See
   // Padding makes a step longer by the tokens that it adds.
   if (remedy.price == RemedyPrice::none && remedy.more_tokens > 0 && own_step_ms)
     remedy.step_ms_more = *own_step_ms * remedy.more_tokens;
-  remedy.net_ms = remedy.step_ms_more.value_or(0) * static_cast<double>(own.steps) -
-                  kRetryMs * static_cast<double>(remedy.retries_less);
+  // A shorter step is no help against retries: it costs nothing.
+  remedy.net_ms =
+      std::max(0.0, remedy.step_ms_more.value_or(0)) * static_cast<double>(own.steps) + lost_ms(now) - lost_ms(before);
 }
 
 /// The same for some of its seeds and steps.
@@ -333,7 +341,7 @@ class Search {
       std::stable_sort(list->begin(), list->end(),
                        [](const ForecastRemedy& a, const ForecastRemedy& b) { return place_of(a) < place_of(b); });
     }
-    out_.useless = out_.tried - out_.useful.size();
+    out_.useless = out_.tried - out_.useful.size() - out_.too_dear.size();
     std::vector<std::string> of_lengths = programs_.doubts();
     std::erase_if(of_lengths, [&](const std::string& one) { return std::ranges::find(doubts, one) != doubts.end(); });
     out_.doubts.insert(out_.doubts.begin(), of_lengths.begin(), of_lengths.end());
@@ -445,7 +453,9 @@ class Search {
       trials[i].remedy.alone = living >= enough || whole >= most;
       if (!trials[i].remedy.alone) ++whole;
       helpful[i] = trials[i].remedy.alone || helps_all(trials[i], seeds);
-      if (helpful[i] && trials[i].remedy.over_all.out_of_memory == 0) ++living;
+      const SeedsOutcome& now = trials[i].remedy.over_all;
+      const bool mends = out_.before.out_of_memory > 0 ? now.out_of_memory == 0 : now.num_alloc_retries == 0;
+      if (helpful[i] && mends) ++living;
       tell(std::min({enough, most, trials.size()}) * seeds.size() * own_.steps);
     }
     std::size_t next = 0;

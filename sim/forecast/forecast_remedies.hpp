@@ -48,8 +48,9 @@ struct ForecastRemedy {
   /// What a step takes more than without it, as planned at the run's median length, of a smaller batch as many samples
   /// as a step has without it; none: not known, or not asked for.
   std::optional<double> step_ms_more = {};
-  double net_ms =
-      0;  ///< of all steps, what it costs less what the retries take that it saves; of unknown costs the latter
+  /// Of all steps: what it costs (0 where the step gets shorter) less what the retries take that it saves; a step that
+  /// gives segments back without a retry counts as one. Of unknown costs the latter alone.
+  double net_ms = 0;
   /// Steps that a seed lives longer, of those that run out of memory first; 0: none did, or as long.
   std::size_t steps_more = 0;
   std::int64_t retries_less = 0;  ///< of the seed with the most
@@ -62,7 +63,8 @@ inline constexpr std::size_t kRemediesForMany = 4;
 
 /// Of a run of more lengths than that, each of whose programs takes as long as thirty steps, changes are tried on the
 /// first steps of the seed that fares worst: as many as these, and twice those until it is in trouble. Then those that
-/// help most run whole, until so many are found that no seed dies with, and no more than kWholeForLengths.
+/// help most run whole, until so many are found that no seed dies with (of a run that lives: none retries), and no more
+/// than kWholeForLengths.
 inline constexpr std::size_t kManyLengths = 256;
 inline constexpr std::size_t kTriedSteps = 128;
 inline constexpr std::size_t kRemediesForLengths = 2;
@@ -82,7 +84,7 @@ struct ForecastRemedies {
   std::vector<ForecastRemedy> useful;
   std::vector<ForecastRemedy> too_dear;  ///< of one that retries and lives: they cost more time than they save
   std::size_t tried = 0;
-  std::size_t useless = 0;              ///< ran, and are not among the useful
+  std::size_t useless = 0;              ///< ran, and are in neither list
   std::vector<std::string> impossible;  ///< "--option: why it could not be simulated"
   std::vector<std::string> doubts;      ///< ProgramSource::doubts() of lengths that remedies alone have
 };
