@@ -107,6 +107,15 @@ Result<int> keep_part(const PlanOptions& options, const sim::Part& part, const s
   return static_cast<int>(kDone);
 }
 
+/// Where the plan runs out of memory; none where it does not, and, with a warning, where that was not found out.
+std::optional<sim::Remedies> what_fits_instead(const Planned& planned, const sim::Prediction& p, Console& console) {
+  if (!p.out_of_memory) return std::nullopt;
+  auto found = what_fits(planned, console);
+  if (found) return std::move(*found);
+  console.warn("what would fit was not found out: " + found.error().text());
+  return std::nullopt;
+}
+
 Result<int> plan(PlanOptions& options, Console& console) {
   keep_freed_memory();
   if (!options.name.empty() && options.output.empty())
@@ -145,14 +154,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
     console.note("a job that runs out of memory has no step that a link which flaps could lengthen");
   if (*part) return keep_part(options, **part, *p, *known, console);
   keep_fingerprint(p->run, *known);
-  std::optional<sim::Remedies> remedies;
-  if (p->out_of_memory) {
-    auto found = what_fits(*planned, console);
-    if (found)
-      remedies = std::move(*found);
-    else
-      console.warn("what would fit was not found out: " + found.error().text());
-  }
+  const std::optional<sim::Remedies> remedies = what_fits_instead(*planned, *p, console);
   const sim::Remedies* fitting = remedies ? &*remedies : nullptr;
   std::string no_upgrade;
   const auto upgrade = what_upgrading_moves(*planned, *p, no_upgrade);
