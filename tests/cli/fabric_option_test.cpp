@@ -81,7 +81,7 @@ TEST_CASE("rails are of one switch each, and linked or not") {
 TEST_CASE("a fabric that nothing of the job shares is said to change nothing") {
   const auto note = [](const char* text, std::uint32_t nodes) { return fabric_note(text, fabric(text), 8, nodes); };
   CHECK(note("fat-tree:4:2", 1).find("inside one node") != std::string::npos);
-  CHECK(note("fat-tree:4:2", 4).find("all 4 nodes are below one of its leaf switches") != std::string::npos);
+  CHECK(note("fat-tree:4:2", 4).find("all 4 nodes are below one leaf switch") != std::string::npos);
   CHECK(note("dragonfly:4:2", 4).find("in one of its groups") != std::string::npos);
   CHECK(note("fat-tree:4:2", 5).empty());
   CHECK(note("dragonfly:4:2", 5).empty());
