@@ -382,13 +382,17 @@ void print_detail(Console& console, const sim::Prediction& p) {
     table.row({"  GPU alone (free host)", milliseconds(p.gpu_step_ms)});
     table.row({"  host work", milliseconds(p.host_ms), p.host == sim::HostConfidence::assumed ? "assumed" : ""});
   }
-  const auto peak = [&](const char* title, Bytes bytes) {
+  const auto peak = [&](const std::string& title, Bytes bytes) {
     table.row({title, format_bytes_fixed(bytes), exact_bytes(bytes) + " B"});
   };
-  peak("peak requested", p.peaks.requested);
-  peak("peak allocated", p.peaks.allocated);
-  peak("peak active", p.peaks.active);
-  peak("peak reserved", p.peaks.reserved);
+  // Of the step that decides whether it fits, as the first line.
+  const MemoryPeaks peaks = sim::largest_peaks(p);
+  const bool differ = !p.steps.empty() && !p.out_of_memory;
+  const std::string of_step = differ ? fmt::format(", recorded step {}", sim::largest_step(p.steps)) : std::string();
+  peak("peak requested" + of_step, peaks.requested);
+  peak("peak allocated" + of_step, peaks.allocated);
+  peak("peak active" + of_step, peaks.active);
+  peak("peak reserved" + of_step, peaks.reserved);
   if (p.graph_pool != GraphPool{}) peak("  of the CUDA graph, in use at every replay", p.graph_pool.reserved);
   if (p.num_alloc_retries > 0)
     table.row({"allocation retries", std::to_string(p.num_alloc_retries),

@@ -67,7 +67,8 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
                      "config.json), or record it so wrapped",
                      {});
   if (have.offload && !wanted.offload)
-    return refuse("a capture with CPU offload does not show the shards on the device", "record a step without offload");
+    return refuse("what was recorded or planned with CPU offload does not show the shards on the device",
+                  "record a step without offload, or plan the model (its preset or config.json)");
   return {};
 }
 
