@@ -42,7 +42,10 @@ Result<OfRank> parse_of_rank(std::string_view option, const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out.rank);
   if (equals == std::string::npos || error != std::errc() || end != text.data() + equals || equals + 1 == text.size())
     return fail(ErrorKind::usage, fmt::format("{} '{}' is not RANK=VALUE", option, text), {},
-                fmt::format("as in {} {}", option, option == "--rank-source" ? "5=rank5.db" : "5=1.25"));
+                fmt::format("as in {} {}", option,
+                            option == "--rank-source" ? "5=rank5.db"
+                            : option == "--skip-unit" ? "3=layers.5"
+                                                      : "5=1.25"));
   out.value = text.substr(equals + 1);
   return out;
 }

@@ -21,14 +21,34 @@ namespace {
 Result<sim::RankDifference> parse_dead(const std::string& text) {
   const std::size_t at = text.find('@');
   const auto rank = parse_count(std::string_view(text).substr(0, at));
-  const auto step = at == std::string::npos ? Result<std::uint32_t>(sim::kDiesInReportedStep)
+  const auto step = at == std::string::npos ? Result<std::uint32_t>(sim::kInReportedStep)
                                             : parse_count(std::string_view(text).substr(at + 1));
-  if (!rank || !step || (at != std::string::npos && *step >= sim::kDiesInReportedStep))
+  if (!rank || !step || (at != std::string::npos && *step >= sim::kInReportedStep))
     return fail(ErrorKind::usage, fmt::format("--dead-rank '{}' is not RANK or RANK@STEP", text), {},
                 "as in --dead-rank 5@2: rank 5 issues nothing from step 2 on");
   sim::RankDifference out;
   out.rank = *rank;
   out.dead_from = *step;
+  return out;
+}
+
+struct SkippedBy {
+  std::uint32_t rank = 0;
+  sim::SkippedUnit skipped;
+};
+
+/// "RANK=UNIT" or "RANK=UNIT@STEP".
+Result<SkippedBy> parse_skipped(const std::string& text) {
+  const auto given = parse_of_rank("--skip-unit", text);
+  FORESHARD_TRY(given);
+  const std::size_t at = given->value.find('@');
+  SkippedBy out{given->rank, {given->value.substr(0, at), sim::kInReportedStep}};
+  if (at == std::string::npos) return out;
+  const auto step = parse_count(std::string_view(given->value).substr(at + 1));
+  if (!step || *step >= sim::kInReportedStep)
+    return fail(ErrorKind::usage, fmt::format("--skip-unit '{}' is not RANK=UNIT or RANK=UNIT@STEP", text), {},
+                "as in --skip-unit 3=layers.5@2: rank 3 does not run layers.5 from step 2 on");
+  out.skipped.from_step = *step;
   return out;
 }
 
@@ -118,6 +138,11 @@ void RankOptions::add_to(OptionSet& set) {
          "when PyTorch ends the job; as in 5@2; may be repeated")
       .type_name("RANK[@STEP]");
   set.add_option(
+         "--skip-unit", skipped_,
+         "a rank whose data do not come to an FSDP unit from STEP on (default: the step that is reported), so that it "
+         "calls other collectives than the others: who waits for whom; as in 3=layers.5; may be repeated")
+      .type_name("RANK=UNIT[@STEP]");
+  set.add_option(
          "--jitter", jitter_,
          "what chance does to times, in standard deviations of a factor of mean 1: kernels and host for each op, "
          "gpus and hosts for each rank and trial; normal or lognormal, as in "
@@ -189,6 +214,13 @@ Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Plan
     FORESHARD_TRY(said_once("--dead-rank", given->rank, difference.dead_from != sim::kNeverDies));
     difference.dead_from = given->dead_from;
   }
+  for (const std::string& text : skipped_) {
+    const auto given = parse_skipped(text);
+    FORESHARD_TRY(given);
+    sim::RankDifference& difference = of(given->rank);
+    FORESHARD_TRY(said_once("--skip-unit", given->rank, difference.skips.has_value()));
+    difference.skips = given->skipped;
+  }
   out->ranks.clear();
   for (const auto& [rank, difference] : by_rank) out->ranks.push_back(difference);
   return out;
@@ -223,7 +255,8 @@ Result<std::optional<sim::TrialsRequest>> RankOptions::trials(const SourceOption
   if (!planned.workload->has_timing)
     return fail(ErrorKind::usage, "SOURCE has no times for --jitter to draw around", from.source.text,
                 "import it with its profiler trace");
-  if (!dead_.empty()) return fail(ErrorKind::usage, "a job in which a rank dies has no step for --jitter to draw");
+  if (!dead_.empty() || !skipped_.empty())
+    return fail(ErrorKind::usage, "a job in which a rank dies or skips a unit has no step for --jitter to draw");
   sim::TrialsRequest out;
   auto jitter = *jitter_ == "recorded" ? recorded(from, planned, console) : sim::parse_jitter(*jitter_);
   FORESHARD_TRY(jitter);

@@ -46,6 +46,7 @@ class RankOptions {
   FlappingOption flapping_;
   std::vector<std::string> source_;
   std::vector<std::string> dead_;
+  std::vector<std::string> skipped_;
   std::optional<std::string> jitter_;
   std::optional<std::uint32_t> trials_;
   std::optional<std::uint64_t> seed_;

@@ -54,27 +54,46 @@ Json ranks_json(const sim::Hang::Ranks& ranks) {
 }  // namespace
 
 std::vector<std::string> hang_lines(const sim::Hang& hang) {
-  std::string dead;
+  std::string why;
+  const auto add = [&](std::string one) { why += (why.empty() ? "" : ", ") + std::move(one); };
   for (const sim::Hang::Dead& one : hang.dead)
-    dead += fmt::format("{}rank {} issues nothing from step {} on", dead.empty() ? "" : ", ", one.rank, one.step);
+    add(fmt::format("rank {} issues nothing from step {} on", one.rank, one.step));
+  for (const auto& [rank, skipped] : hang.skips)
+    add(fmt::format("rank {} does not run {} from step {} on", rank, skipped.unit, skipped.from_step));
   const double seconds = (hang.end - hang.begin).ms() / 1e3;
-  if (!dead.empty()) dead += ", and ";
-  return {
-      fmt::format("hangs: {}{} of {} ranks wait for {} for ever", dead, waiting_ranks(hang), hang.world,
-                  hang.dead.empty()       ? "one another"
-                  : hang.dead.size() == 1 ? "it"
-                                          : "them"),
+  if (!why.empty()) why += ", and ";
+  std::vector<std::string> out{
+      fmt::format("hangs: {}{} of {} ranks wait for {} for ever", why, waiting_ranks(hang), hang.world,
+                  hang.dead.empty() || !hang.skips.empty() ? "one another"
+                  : hang.dead.size() == 1                  ? "it"
+                                                           : "them"),
       fmt::format("PyTorch ends the job {:.1f} s behind {}: {:.0f} minutes after the first "
                   "collective that never ends was issued (ProcessGroupNCCL's timeout), and {:.0f} s for the flight "
                   "recorder; {:.2f} GPU hours of {} GPUs are lost, and what was not in a checkpoint",
                   seconds, hang.steps > 0 ? "its last whole step" : "its begin, with no whole step",
                   sim::kNcclTimeout.ms() / 6e4, sim::kNcclDumpWait.ms() / 1e3, hang.gpu_seconds() / 3600, hang.world)};
+  for (const sim::MixedCollectives& mixed : hang.mixed) out.push_back("before it hangs, " + text_of(mixed));
+  if (!hang.skips.empty())
+    out.emplace_back(
+        "what keeps it from that: all ranks run the same units in each step, where the data of one do not come to it "
+        "on a dummy input whose output is added times zero");
+  return out;
 }
 
 Json hang_json(const sim::Hang& hang) {
   Json json = {{"world", hang.world}, {"dead", Json::array()}, {"ranks", Json::array()}};
   for (const sim::Hang::Dead& one : hang.dead) json["dead"].push_back({{"rank", one.rank}, {"from_step", one.step}});
+  json["skips"] = Json::array();
+  for (const auto& [rank, skipped] : hang.skips)
+    json["skips"].push_back({{"rank", rank}, {"unit", skipped.unit}, {"from_step", skipped.from_step}});
   for (const sim::Hang::Ranks& ranks : hang.ranks) json["ranks"].push_back(ranks_json(ranks));
+  json["mixed"] = Json::array();
+  for (const sim::MixedCollectives& mixed : hang.mixed)
+    json["mixed"].push_back({{"ranks", mixed.ranks},
+                             {"others", mixed.others},
+                             {"collectives", mixed.count},
+                             {"first", mixed.first},
+                             {"first_of_others", mixed.first_of_others}});
   json["whole_steps"] = hang.steps;
   json["last_whole_step_end_ns"] = hang.begin.count;
   json["first_issued_ns"] = hang.issued.count;

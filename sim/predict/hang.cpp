@@ -11,23 +11,28 @@
 namespace foreshard::sim {
 namespace {
 
-/// `op` is rank 0's program's.
-std::string collective_words(const Run& run, OpId op) {
-  const auto of_op = [&](const DeviceOpRecord& record) { return record.correlation == op.value + std::uint64_t{1}; };
-  const auto record = std::find_if(run.device_ops.begin(), run.device_ops.end(), of_op);
-  if (record == run.device_ops.end()) return "collective";
-  std::string out(dashed_name(record->collective));
-  if (!record->unit.valid()) return out;
-  const std::string& unit = run.units[record->unit.value].name;
-  return out + " of " + (unit.empty() ? std::string("the root") : unit);
+std::string words_of(const CollectiveNames& names, OpId op) {
+  const auto name = names.find(op.value);
+  return name == names.end() ? "collective" : name->second;
 }
 
-Hang::Ranks ranks_of(const StuckRank& stuck, const Job& job, const JobRequest& request, const Run& run) {
-  Hang::Ranks out;
+std::vector<std::uint32_t> ranks_of_class(const Job& job, std::uint32_t of_class) {
+  std::vector<std::uint32_t> out;
   for (std::uint32_t rank = 0; rank < job.classes.of_rank.size(); ++rank)
-    if (job.classes.of_rank[rank] == stuck.of_class) out.ranks.push_back(rank);
-  const HostProgram& program = *request.programs[request.ranks[out.ranks.front()].program];
-  const HostProgram& of_rank_0 = *request.programs[request.ranks[0].program];
+    if (job.classes.of_rank[rank] == of_class) out.push_back(rank);
+  return out;
+}
+
+std::uint32_t program_of(const Job& job, const JobRequest& request, std::uint32_t of_class) {
+  return request.ranks[job.classes.classes[of_class].first].program;
+}
+
+Hang::Ranks ranks_of(const StuckRank& stuck, const Job& job, const JobRequest& request,
+                     const std::vector<CollectiveNames>& names) {
+  Hang::Ranks out;
+  out.ranks = ranks_of_class(job, stuck.of_class);
+  const std::uint32_t number = program_of(job, request, stuck.of_class);
+  const HostProgram& program = *request.programs[number];
   out.host = stuck.host;
   const auto issued = [&](OpId end) { return end.value < stuck.issued; };
   out.host_step = static_cast<std::uint32_t>(
@@ -36,12 +41,56 @@ Hang::Ranks ranks_of(const StuckRank& stuck, const Job& job, const JobRequest& r
     out.host = HostStop::program_end;
     --out.host_step;
   }
-  for (const StuckRank::Collective& wait : stuck.waits) {
-    const std::uint32_t place = program.table.op(wait.op).communicator_place;
-    const OpId same{of_rank_0.table.communicator_ops(wait.communicator.value)[place]};
-    out.waits.push_back({collective_words(run, same), program.communicators[wait.communicator.value].name, wait.of,
+  for (const StuckRank::Collective& wait : stuck.waits)
+    out.waits.push_back({words_of(names[number], wait.op), program.communicators[wait.communicator.value].name, wait.of,
                          wait.absent, wait.issued});
+  return out;
+}
+
+struct Named {
+  const Job& job;
+  const JobRequest& request;
+  const std::vector<CollectiveNames>& names;
+};
+
+/// Of two classes of one group, the first `end` calls of a communicator; the class with fewer ranks is the one told of.
+void add_mixed(const Named& of, std::uint32_t a, std::uint32_t b, std::uint32_t communicator, std::size_t end,
+               std::vector<MixedCollectives>& out) {
+  const std::uint32_t program = program_of(of.job, of.request, a), other = program_of(of.job, of.request, b);
+  if (program == other) return;
+  const auto& classes = of.job.classes.classes;
+  if (classes[a].count > classes[b].count) return add_mixed(of, b, a, communicator, end, out);
+  const std::vector<std::uint32_t>& ops = of.request.programs[program]->table.communicator_ops(communicator);
+  const std::vector<std::uint32_t>& other_ops = of.request.programs[other]->table.communicator_ops(communicator);
+  MixedCollectives mixed{ranks_of_class(of.job, a), ranks_of_class(of.job, b), 0, {}, {}};
+  for (std::size_t i = 0; i < std::min({ops.size(), other_ops.size(), end}); ++i) {
+    const std::string own = words_of(of.names[program], OpId{ops[i]});
+    const std::string theirs = words_of(of.names[other], OpId{other_ops[i]});
+    if (own == theirs) continue;
+    if (mixed.count++ > 0) continue;
+    mixed.first = own;
+    mixed.first_of_others = theirs;
   }
+  if (mixed.count > 0) out.push_back(std::move(mixed));
+}
+
+/// Of classes that wait for one another in one place of a communicator's, what they called before.
+std::vector<MixedCollectives> mixed_before(const Job& job, const JobRequest& request,
+                                           const std::vector<CollectiveNames>& names) {
+  std::vector<MixedCollectives> out;
+  for (std::size_t i = 0; i < job.stuck.size(); ++i)
+    for (const StuckRank::Collective& wait : job.stuck[i].waits) {
+      const std::uint32_t of_class = job.stuck[i].of_class;
+      const OpTable& table = request.programs[program_of(job, request, of_class)]->table;
+      const auto waits_for = [&](const StuckRank& other) {
+        return std::find(wait.absent.begin(), wait.absent.end(), job.classes.classes[other.of_class].first) !=
+               wait.absent.end();
+      };
+      const auto other = std::find_if(job.stuck.begin(), job.stuck.begin() + static_cast<std::ptrdiff_t>(i), waits_for);
+      if (other != job.stuck.begin() + static_cast<std::ptrdiff_t>(i))
+        add_mixed({job, request, names}, of_class, other->of_class, wait.communicator.value,
+                  table.op(wait.op).communicator_place, out);
+    }
   return out;
 }
 
@@ -63,7 +112,20 @@ std::string_view host_words(HostStop host) {
 
 }  // namespace
 
-Hang hang_of(const Job& job, const JobRequest& request, const Run& run) {
+CollectiveNames collective_names(const Run& run) {
+  CollectiveNames out;
+  for (const DeviceOpRecord& record : run.device_ops) {
+    if (record.kind != DeviceOpRecord::Kind::collective || record.correlation == 0) continue;
+    std::string& name = out[static_cast<std::uint32_t>(record.correlation - 1)];
+    name = dashed_name(record.collective);
+    if (!record.unit.valid()) continue;
+    const std::string& unit = run.units[record.unit.value].name;
+    name += " of " + (unit.empty() ? std::string("the root") : unit);
+  }
+  return out;
+}
+
+Hang hang_of(const Job& job, const JobRequest& request, const std::vector<CollectiveNames>& names) {
   Hang out;
   out.world = static_cast<std::uint32_t>(request.ranks.size());
   out.steps = UINT32_MAX;
@@ -73,7 +135,7 @@ Hang hang_of(const Job& job, const JobRequest& request, const Run& run) {
   for (const StuckRank& stuck : job.stuck) {
     out.steps = std::min(out.steps, stuck.steps);
     for (const StuckRank::Collective& wait : stuck.waits) out.issued = std::min(out.issued, wait.issued);
-    if (stuck.host != HostStop::dead) out.ranks.push_back(ranks_of(stuck, job, request, run));
+    if (stuck.host != HostStop::dead) out.ranks.push_back(ranks_of(stuck, job, request, names));
   }
   if (out.steps == UINT32_MAX) out.steps = 0;
   if (out.issued == kNever) out.issued = {};
@@ -81,7 +143,29 @@ Hang hang_of(const Job& job, const JobRequest& request, const Run& run) {
     if (out.steps > 0 && rank.step_ends.size() >= out.steps)
       out.begin = std::max(out.begin, rank.step_ends[out.steps - 1]);
   out.end = out.issued + kNcclTimeout + kNcclDumpWait;
+  out.mixed = mixed_before(job, request, names);
   return out;
+}
+
+std::vector<MixedCollectives> mixed_collectives(const Job& job, const JobRequest& request,
+                                                const std::vector<CollectiveNames>& names) {
+  std::vector<MixedCollectives> out;
+  for (const RankClasses::Group& group : job.classes.groups)
+    for (const std::uint32_t other : group.classes)
+      if (other != group.classes[0])
+        add_mixed({job, request, names}, other, group.classes[0], group.communicator, SIZE_MAX, out);
+  return out;
+}
+
+std::string text_of(const MixedCollectives& mixed) {
+  const auto ranks = [](const std::vector<std::uint32_t>& of) {
+    return fmt::format("rank{} {}", of.size() == 1 ? "" : "s", rank_list(of));
+  };
+  return fmt::format(
+      "{} collective{} of {} meet{} other units' of {}, first {} meets {}: their kind and size are equal, so NCCL "
+      "raises no error and the numbers are wrong",
+      mixed.count, mixed.count == 1 ? "" : "s", ranks(mixed.ranks), mixed.count == 1 ? "s" : "", ranks(mixed.others),
+      mixed.first, mixed.first_of_others);
 }
 
 std::string rank_list(const std::vector<std::uint32_t>& ranks) {
@@ -103,6 +187,9 @@ std::string text_of(const Hang& hang) {
   std::string out;
   for (const Hang::Dead& dead : hang.dead)
     out += fmt::format("rank {} issues nothing from step {} on\n", dead.rank, dead.step);
+  for (const auto& [rank, skipped] : hang.skips)
+    out += fmt::format("rank {} does not run {} from step {} on\n", rank, skipped.unit, skipped.from_step);
+  for (const MixedCollectives& mixed : hang.mixed) out += text_of(mixed) + '\n';
   for (const Hang::Ranks& ranks : hang.ranks) {
     std::string waits;
     for (const Hang::Collective& wait : ranks.waits)

@@ -200,6 +200,11 @@ Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest&
   p.ranks = ranks->groups;
   p.step_alike_ms = ranks->alike.ms();
   p.hang = ranks->hang;
+  for (const MixedCollectives& mixed : ranks->mixed) {
+    p.warnings.push_back(text_of(mixed));
+    p.not_valid.push_back(p.warnings.back());
+    p.valid = false;
+  }
   judge_memory(others.differences.ranks, *ranks, p);
   if (p.hang) ranks->simulation.deadlock = {{}, {}, text_of(*p.hang)};
   return ranks;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,14 @@
 
 namespace foreshard::sim {
 
-/// As RankTraits::dead_from: the step whose times are reported.
-inline constexpr std::uint32_t kDiesInReportedStep = kNeverDies - 1;
+/// As RankTraits::dead_from, or a SkippedUnit's: the step whose times are reported.
+inline constexpr std::uint32_t kInReportedStep = kNeverDies - 1;
+
+/// An FSDP unit that a rank's data do not come to (core/adapt/skip_unit.hpp).
+struct SkippedUnit {
+  std::string unit;  ///< its name, as Unit::name
+  std::uint32_t from_step = kInReportedStep;
+};
 
 /// A rank that is unlike the others; factors as RankTraits's.
 struct RankDifference {
@@ -23,6 +30,7 @@ struct RankDifference {
   /// What it runs instead, adapted to the same settings; null: what the others run. Not owned.
   const Workload* workload = nullptr;
   std::uint32_t dead_from = kNeverDies;  ///< the step from which on its host issues nothing
+  std::optional<SkippedUnit> skips = {};
 };
 
 /// What is unlike the rest of a job.

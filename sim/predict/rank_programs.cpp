@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/adapt/skip_unit.hpp"
 #include "core/run/steady_step.hpp"
 #include "sim/engine/strided_groups.hpp"
 #include "sim/network/background_load.hpp"
@@ -61,6 +62,7 @@ class ProgramsOfRanks {
   Result<RankPrograms> make(const Differences& differences) {
     out_.traits.resize(settings_.world());
     for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(take(difference));
+    for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(leave_out(difference));
     const UsedNodes used{out_.machine.network, out_.machine.links.gpus, settings_.gpus, settings_.nodes};
     FORESHARD_TRY(check_slow_links(used, differences.slow_adapters, differences.slow_links));
     FORESHARD_TRY(check_background_load(used, differences.background, differences.slow_adapters));
@@ -80,13 +82,14 @@ class ProgramsOfRanks {
       }
       out_.programs.push_back({i, {}, std::make_unique<HostProgram>(std::move(logged->program))});
     }
-    FORESHARD_TRY(same_collectives());
+    FORESHARD_TRY(same_communicators());
     out_.machine.network.slow_adapters = differences.slow_adapters;
     out_.machine.links.slow_links = differences.slow_links;
     out_.machine.network.background = differences.background;
     if (out_.links_differ()) FORESHARD_TRY(price_links());
     for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(let_die(difference));
     FORESHARD_TRY(check_one_lives());
+    FORESHARD_TRY(check_one_runs_it());
     return std::move(out_);
   }
 
@@ -96,8 +99,8 @@ class ProgramsOfRanks {
     if (difference.dead_from == kNeverDies) return {};
     RankTraits& traits = out_.traits[difference.rank];
     const std::size_t steps = out_.programs[traits.program].log->step_ends.size();
-    traits.dead_from = difference.dead_from == kDiesInReportedStep ? static_cast<std::uint32_t>(steady_step(steps))
-                                                                   : difference.dead_from;
+    traits.dead_from =
+        difference.dead_from == kInReportedStep ? static_cast<std::uint32_t>(steady_step(steps)) : difference.dead_from;
     if (traits.dead_from >= steps)
       return fail(ErrorKind::usage, fmt::format("steps 0 to {} are planned, not step {}", steps - 1, traits.dead_from),
                   "--dead-rank",
@@ -111,6 +114,18 @@ class ProgramsOfRanks {
                     [](const RankTraits& traits) { return traits.dead_from == kNeverDies; }))
       return {};
     return fail(ErrorKind::usage, "a job ends with its last rank: nobody waits", "--dead-rank",
+                "leave out one rank of it at least");
+  }
+
+  /// Nobody waits for a unit that no rank runs.
+  Result<void> check_one_runs_it() const {
+    if (out_.skips.size() < out_.traits.size()) return {};
+    const SkippedUnit& first = out_.skips.begin()->second;
+    const auto skips_it = [&](const auto& skip) {
+      return skip.second.unit == first.unit && skip.second.from_step == first.from_step;
+    };
+    if (!std::all_of(out_.skips.begin(), out_.skips.end(), skips_it)) return {};
+    return fail(ErrorKind::usage, fmt::format("no rank runs {}: nobody waits for it", first.unit), "--skip-unit",
                 "leave out one rank of it at least");
   }
 
@@ -175,31 +190,81 @@ class ProgramsOfRanks {
     RankTraits& traits = out_.traits[difference.rank];
     traits.kernels *= difference.kernels;
     traits.host *= difference.host;
-    if (difference.workload == nullptr) return {};
-    const auto known = std::find(out_.workloads.begin(), out_.workloads.end(), difference.workload);
-    traits.program = static_cast<std::uint32_t>(known - out_.workloads.begin());
-    if (known == out_.workloads.end()) out_.workloads.push_back(difference.workload);
+    if (difference.workload != nullptr) traits.program = place_of(difference.workload);
     return {};
   }
 
-  /// Else ranks would wait for collectives that others never issue, as they would in a real job.
-  Result<void> same_collectives() const {
-    const auto work = [](const HostProgram& program) {  // of each, which follows its kind, transport and bytes
-      std::vector<std::vector<std::int64_t>> out(program.communicators.size());
-      for (std::uint32_t c = 0; c < out.size(); ++c)
-        for (const std::uint32_t op : program.table.communicator_ops(c))
-          out[c].push_back(program.table.op(OpId{op}).work);
+  Result<void> leave_out(const RankDifference& difference) {
+    if (!difference.skips) return {};
+    RankTraits& traits = out_.traits[difference.rank];
+    const auto skipped = from_planned_step(*difference.skips);
+    FORESHARD_TRY(skipped);
+    out_.skips[difference.rank] = *skipped;
+    const auto without = without_unit(traits.program, *skipped);
+    FORESHARD_TRY(without);
+    traits.program = *without;
+    return {};
+  }
+
+  std::uint32_t place_of(const Workload* workload) {
+    const auto known = std::find(out_.workloads.begin(), out_.workloads.end(), workload);
+    if (known != out_.workloads.end()) return static_cast<std::uint32_t>(known - out_.workloads.begin());
+    out_.workloads.push_back(workload);
+    return static_cast<std::uint32_t>(out_.workloads.size() - 1);
+  }
+
+  [[nodiscard]] Result<SkippedUnit> from_planned_step(SkippedUnit skipped) const {
+    const auto steps = static_cast<std::uint32_t>(request_.steps.steps);
+    if (skipped.from_step == kInReportedStep) skipped.from_step = static_cast<std::uint32_t>(steady_step(steps));
+    if (skipped.from_step < steps) return skipped;
+    return fail(ErrorKind::usage, fmt::format("steps 0 to {} are planned, not step {}", steps - 1, skipped.from_step),
+                "--skip-unit", fmt::format("give {}@{}, which stands for every later step", skipped.unit, steps - 2));
+  }
+
+  /// Place of that workload without the unit: ranks that skip the same share one.
+  Result<std::uint32_t> without_unit(std::uint32_t workload, const SkippedUnit& skipped) {
+    const auto known = std::find_if(skipped_.begin(), skipped_.end(), [&](const Skipped& one) {
+      return one.of == workload && one.skipped.unit == skipped.unit && one.skipped.from_step == skipped.from_step;
+    });
+    if (known != skipped_.end()) return known->place;
+    const std::vector<Unit>& units = out_.workloads[workload]->units;
+    const auto unit =
+        std::find_if(units.begin() + 1, units.end(), [&](const Unit& u) { return u.name == skipped.unit; });
+    if (unit == units.end())
+      return fail(ErrorKind::usage, fmt::format("there is no FSDP unit '{}'", skipped.unit), "--skip-unit",
+                  units.size() < 2 ? "the root is the only one"
+                                   : fmt::format("the units are {} to {}", units[1].name, units.back().name));
+    out_.rewritten.push_back(std::make_unique<Workload>(*out_.workloads[workload]));
+    FORESHARD_TRY(
+        skip_unit(*out_.rewritten.back(), UnitId{static_cast<std::uint32_t>(unit - units.begin())}, skipped.from_step));
+    skipped_.push_back({workload, skipped, place_of(out_.rewritten.back().get())});
+    return skipped_.back().place;
+  }
+
+  /// In which order ranks call collectives is what the job shows; over which groups must be agreed on.
+  Result<void> same_communicators() const {
+    const auto groups = [](const HostProgram& program) {
+      std::vector<StridedGroups> out;
+      for (const CommunicatorOptions& one : program.communicators) out.push_back(sim::groups_of(one));
       return out;
     };
     for (const RankProgram& program : out_.programs)
-      if (work(*program.log) != work(*out_.programs[0].log))
-        return fail(ErrorKind::mismatch, "the ranks' programs do not issue the same collectives", "--rank-source",
+      if (groups(*program.log) != groups(*out_.programs[0].log))
+        return fail(ErrorKind::mismatch, "the ranks' programs have other process groups", "--rank-source",
                     "ranks of one job are recordings of the same training");
     return {};
   }
 
+  /// A workload of `out_` without a unit, and whose.
+  struct Skipped {
+    std::uint32_t of = 0;
+    SkippedUnit skipped;
+    std::uint32_t place = 0;
+  };
+
   const Settings& settings_;
   const SimulationRequest& request_;
+  std::vector<Skipped> skipped_;
   RankPrograms out_;  // traits' `program` is one of its workloads until price_links()
 };
 

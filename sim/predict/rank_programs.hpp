@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,11 +29,13 @@ struct RankProgram {
 
 struct RankPrograms {
   MachineProfile machine;                  ///< with the job's slow links
-  std::vector<const Workload*> workloads;  ///< not owned; the first is that of ranks which have none of their own
+  std::vector<const Workload*> workloads;  ///< first that of ranks which have none of their own, last `rewritten`
+  std::vector<std::unique_ptr<Workload>> rewritten;  ///< those of `workloads` that are no one else's
   std::vector<RankProgram> programs;
-  std::vector<RankTraits> traits;  ///< by rank
-  Nanoseconds alike;               ///< the steady step of a job whose ranks all run the first workload
-  std::vector<Bytes> reserved;     ///< by workload: the largest peak of its steps
+  std::vector<RankTraits> traits;              ///< by rank
+  Nanoseconds alike;                           ///< the steady step of a job whose ranks all run the first workload
+  std::vector<Bytes> reserved;                 ///< by workload: the largest peak of its steps
+  std::map<std::uint32_t, SkippedUnit> skips;  ///< by rank, each from a step that is planned
   /// The first workload that runs out of memory: there are no programs then.
   std::optional<std::uint32_t> out_of_memory_workload;
   /// Memory follows the GPU's progress (record_stream) where nothing differs: there are no programs then.
@@ -50,8 +53,8 @@ struct RankPrograms {
 /// What says so where ranks differ in such a job.
 [[nodiscard]] Result<void> refuse_record_stream(const Settings& settings);
 
-/// Fails (usage) where a rank, an adapter or a step is not in the job, or where something differs and memory follows
-/// the GPU's progress (record_stream); (mismatch) where the workloads do not issue the same collectives.
+/// Fails (usage) where a rank, an adapter, a step or a unit is not in the job, or where something differs and memory
+/// follows the GPU's progress (record_stream); (mismatch) where the workloads have other process groups.
 [[nodiscard]] Result<RankPrograms> rank_programs(const Workload& workload, const Settings& settings,
                                                  const MachineProfile& machine, const SimulationRequest& request,
                                                  const Differences& differences);

@@ -45,6 +45,11 @@ class RanksSimulation {
       FORESHARD_TRY(add_hang(*job, run, out));
       return out;
     }
+    if (!ranks_.skips.empty()) {
+      const auto names = names_of_programs();
+      FORESHARD_TRY(names);
+      out.mixed = mixed_collectives(*job, job_request(), *names);
+    }
     out.job = true;
     out.gpu_step = free_host_step(out.simulation);
     if (job->paced) {
@@ -314,17 +319,31 @@ class RanksSimulation {
 
   /// Who waits for whom, and what each rank did until then, from the last whole step on.
   Result<void> add_hang(const Job& job, Run& run, RankSimulation& out) const {
-    Run whole;  // rank 0's program to its end: what collectives are called that it never came to
-    whole.units = workload_of(0).units;
-    SimulationRequest request = request_;
-    request.steps.ops_alone = true;
-    const auto named = simulate(workload_of(0), settings_, ranks_.machine, request, whole);
-    FORESHARD_TRY(named);
-    out.hang = hang_of(job, job_request(), whole);
+    const auto names = names_of_programs();
+    FORESHARD_TRY(names);
+    out.hang = hang_of(job, job_request(), *names);
+    out.hang->skips = ranks_.skips;
     const StepRange steps{static_cast<std::int32_t>(out.hang->steps) - 1, INT32_MAX};
     if (keeps_ops()) FORESHARD_TRY(add_rank_ops(job, steps, run));
     end_open_ops(run);
     return {};
+  }
+
+  /// What each program's collectives are called, those to which its ranks never come among them.
+  [[nodiscard]] Result<std::vector<CollectiveNames>> names_of_programs() const {
+    std::vector<CollectiveNames> of_workloads;
+    for (const Workload* workload : ranks_.workloads) {
+      Run whole;
+      whole.units = workload->units;
+      SimulationRequest request = request_;
+      request.steps.ops_alone = true;
+      const auto named = simulate(*workload, settings_, ranks_.machine, request, whole);
+      FORESHARD_TRY(named);
+      of_workloads.push_back(collective_names(whole));
+    }
+    std::vector<CollectiveNames> out;
+    for (const RankProgram& program : ranks_.programs) out.push_back(of_workloads[program.workload]);
+    return out;
   }
 
   Result<void> add_rank_ops(const Job& job, const StepRange& steps, Run& run) const {

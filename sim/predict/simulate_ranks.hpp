@@ -29,6 +29,7 @@ struct RankSimulation {
   std::optional<std::uint32_t> out_of_memory_workload;
   /// The job cannot end: `simulation` and the run are then of what rank 0 did until it stood still.
   std::optional<Hang> hang;
+  std::vector<MixedCollectives> mixed = {};  ///< of a job that ends, in which ranks skip units
 };
 
 /// As simulate(), with what `differences` says unlike the rest. Where `request.steps.record` is set, `run` gets

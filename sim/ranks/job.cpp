@@ -30,6 +30,7 @@ struct Round {
   std::uint32_t last_class = 0;         // to arrive
   std::vector<Nanoseconds> arrivals;    // by class of the group
   std::vector<bool> there;              // likewise
+  std::vector<OpId> ops;                // likewise: what each calls
   std::optional<std::uint32_t> moving;  // its place among its communicator's, where it shares links
   Nanoseconds time;                     // that it takes at its present rate
 };
@@ -374,9 +375,11 @@ class JobSimulation {
     const std::vector<std::uint32_t>& classes = job_.classes.groups[index].classes;
     round.arrivals.resize(classes.size());
     round.there.resize(classes.size());
+    round.ops.resize(classes.size());
     const std::size_t place = place_of(rank, classes);
     round.arrivals[place] = meeting.at;
     round.there[place] = true;
+    round.ops[place] = meeting.op;
     // Of several at the same instant the lowest class, whoever was simulated first.
     if (round.arrived == 0 || meeting.at > round.last_arrival ||
         (meeting.at == round.last_arrival && rank < round.last_class)) {
@@ -384,6 +387,8 @@ class JobSimulation {
       round.last_class = rank;
     }
     if (++round.arrived < classes.size()) return;
+    for (std::size_t i = 1; i < classes.size(); ++i)
+      if (!is_same_call(classes[0], round.ops[0], classes[i], round.ops[i])) return;  // nobody ever hears of it
     JobRank& last = job_.ranks[round.last_class];
     const std::size_t step = ranks_[round.last_class].step_ends().size();  // the last one to come is in it
     if (last.awaited_in.size() <= step) last.awaited_in.resize(step + 1);
@@ -398,6 +403,19 @@ class JobSimulation {
       answer(classes[i], {Meeting::Kind::arrived, meeting.communicator, round.last_arrival});
     }
     if (network_) begin_flows(index, rank, meeting, round.last_arrival);
+  }
+
+  /// NCCL puts the calls of a communicator together by their order alone, and cannot go on where they are not of one
+  /// kind and size.
+  [[nodiscard]] bool is_same_call(std::uint32_t rank, OpId op, std::uint32_t other, OpId of_other) const {
+    if (&program_of(rank) == &program_of(other)) return true;
+    const OpTable::Op& a = table_of(rank).op(op);
+    const OpTable::Op& b = table_of(other).op(of_other);
+    const auto& requests = program_of(rank).request_of[a.communicator.value];
+    if (requests.empty()) return true;  // a program that is not of FSDP2's collectives
+    const CollectiveRequest& mine = request_at(rank, a.communicator.value, a.communicator_place);
+    const CollectiveRequest& theirs = request_at(other, b.communicator.value, b.communicator_place);
+    return mine.kind == theirs.kind && mine.bytes == theirs.bytes;
   }
 
   /// Where what is waited for this rank in this step is added up by the cuts that it has come to; null: nobody asks.
@@ -474,14 +492,18 @@ class JobSimulation {
     return out;
   }
 
-  /// Of the groups of the class's ranks those ranks that have not begun the collective that it is at.
+  /// Of the groups of the class's ranks those ranks that have not begun the collective that it is at, another one in
+  /// its place among them.
   [[nodiscard]] std::vector<std::uint32_t> absent_beside(std::uint32_t rank, CommunicatorId communicator) const {
     const JobGroups& groups = groups_[communicator.value];
     const std::uint32_t index = group_of(rank, communicator);
     const std::vector<std::uint32_t>& classes = job_.classes.groups[index].classes;
+    const Round& round = rounds_[index];
+    const auto op_of = [&](std::uint32_t one) { return round.ops[place_of(one, classes)]; };
     const auto is_there = [&](std::uint32_t other) {
-      const std::size_t place = place_of(job_.classes.of_rank[other], classes);
-      return place < rounds_[index].there.size() && rounds_[index].there[place];
+      const std::uint32_t one = job_.classes.of_rank[other];
+      const std::size_t place = place_of(one, classes);
+      return place < round.there.size() && round.there[place] && is_same_call(rank, op_of(rank), one, op_of(one));
     };
     std::set<std::uint32_t> first;  // by its lowest rank each group
     for (std::uint32_t i = 0; i < job_.classes.of_rank.size(); ++i)

@@ -36,8 +36,8 @@ struct JobFabric {
 };
 
 struct JobRequest {
-  /// What ranks run: all of them with the same communicators, and the same collectives on each in the same order. They
-  /// outlive the call.
+  /// What ranks run, all of them with the same communicators. Where one calls another kind or size of collective than
+  /// its group in the same place among its communicator's, none of them goes on (Job::stuck). They outlive the call.
   std::vector<const HostProgram*> programs;
   std::vector<RankTraits> ranks;  ///< by rank
   /// Ranks from this one on are another job's beside this one, on nodes of its own behind this one's: they run programs

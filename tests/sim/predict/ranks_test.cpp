@@ -206,7 +206,7 @@ TEST_CASE("quantiles are nearest ranks") {
 TEST_CASE("a rank that dies hangs its job: who waits for whom, and when PyTorch ends it") {
   Plan plan = plan_of(4, 2);
   plan.request.differences.ranks = {
-      {.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = kDiesInReportedStep}};
+      {.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = kInReportedStep}};
   const auto p = plan.predict();
   REQUIRE(p);
   REQUIRE(p->deadlock);
@@ -240,7 +240,7 @@ TEST_CASE("a run that hangs is what each rank did until then") {
   Plan plan = plan_of(4, 2);
   const auto healthy = plan.predict();
   plan.request.differences.ranks = {
-      {.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = kDiesInReportedStep}};
+      {.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = kInReportedStep}};
   const auto p = plan.predict();
   REQUIRE(p);
   const Run& run = p->run;
@@ -282,6 +282,61 @@ TEST_CASE("a step that is not planned, and a job of which no rank lives, have no
                                      {.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = step}};
     CHECK(all.predict().error().what == "a job ends with its last rank: nobody waits");
   }
+}
+
+Plan skipping(std::vector<std::pair<std::uint32_t, SkippedUnit>> skips, std::uint32_t gpus = 4,
+              std::uint32_t replicate = 1) {
+  Plan plan = plan_of(gpus, replicate);
+  for (const auto& [rank, skipped] : skips) {
+    plan.request.differences.ranks.push_back({.rank = rank});
+    plan.request.differences.ranks.back().skips = skipped;
+  }
+  return plan;
+}
+
+TEST_CASE("a rank that does not run a unit hangs its job, behind gathers that mix other units' weights") {
+  const auto p = skipping({{3, {"layers.5"}}}).predict();
+  REQUIRE(p);
+  REQUIRE(p->hang);
+  const Hang& hang = *p->hang;
+  CHECK(hang.steps == 2);
+  REQUIRE(hang.skips.size() == 1);
+  CHECK(hang.skips.at(3).from_step == 2);
+  // llama-tiny has eight blocks. Rank 3 gathers 6 and 7 where the others gather 5 and 6, and then the root for backward
+  // where they gather block 7 in forward.
+  REQUIRE(hang.mixed.size() == 1);
+  CHECK(hang.mixed[0].ranks == std::vector<std::uint32_t>{3});
+  CHECK(hang.mixed[0].others == std::vector<std::uint32_t>{0, 1, 2});
+  CHECK(hang.mixed[0].count == 2);
+  CHECK(hang.mixed[0].first == "all-gather of layers.6");
+  CHECK(hang.mixed[0].first_of_others == "all-gather of layers.5");
+  REQUIRE(hang.ranks.size() == 2);
+  REQUIRE(hang.ranks[0].waits.size() == 1);
+  CHECK(hang.ranks[0].waits[0].what == "all-gather of layers.7");
+  CHECK(hang.ranks[0].waits[0].absent == std::vector<std::uint32_t>{3});
+  REQUIRE(hang.ranks[1].waits.size() == 1);
+  CHECK(hang.ranks[1].waits[0].what == "all-gather of the root");
+  CHECK(hang.ranks[1].waits[0].absent == std::vector<std::uint32_t>{0, 1, 2});
+  CHECK(skipping({{3, {"layers.5", 1}}}).predict()->hang->steps == 1);
+}
+
+TEST_CASE("ranks that skip different units of one size end their steps with wrong numbers, and it is said") {
+  const auto p = skipping({{0, {"layers.5"}}, {1, {"layers.6"}}}, 2).predict();
+  REQUIRE(p);
+  CHECK_FALSE(p->hang);
+  CHECK_FALSE(p->valid);
+  const auto told = std::find_if(p->not_valid.begin(), p->not_valid.end(), [](const std::string& why) {
+    return why.find("NCCL raises no error and the numbers are wrong") != std::string::npos;
+  });
+  CHECK(told != p->not_valid.end());
+}
+
+TEST_CASE("units, steps and ranks that cannot be skipped are refused") {
+  CHECK(skipping({{3, {"layers.8"}}}).predict().error().what == "there is no FSDP unit 'layers.8'");
+  CHECK(skipping({{3, {"layers.5", 4}}}).predict().error().what == "steps 0 to 3 are planned, not step 4");
+  CHECK(skipping({{4, {"layers.5"}}}).predict().error().what == "there is no rank 4 in a job of 4");
+  CHECK(skipping({{0, {"layers.5"}}, {1, {"layers.5"}}}, 2).predict().error().what ==
+        "no rank runs layers.5: nobody waits for it");
 }
 
 TEST_CASE("ranks are listed as runs of numbers") {

@@ -156,6 +156,56 @@ TEST_CASE("ranks that issue collectives in another order wait for one another fo
   CHECK(job.stuck[1].waits[0].absent == std::vector<std::uint32_t>{0, 1, 2});
 }
 
+TEST_CASE("calls of one communicator meet in their order, and hang where they are not of one kind and size") {
+  const auto calls = [](std::vector<CollectiveRequest> requests) {
+    DeviceLog log;
+    log.call(DeviceLog::Kind::add_stream);
+    log.add_communicator({"shard", 4, 4, {0, 1, 2, 3}});
+    HostProgram out;
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      log.submit({.stream = StreamId{1},
+                  .communicator = CommunicatorId{0},
+                  .running_op = {RunningOp::Role::collective, {}, {}},
+                  .work = {1'000'000}},
+                 DeviceLog::kOnce);
+    out = host_program(log, {});
+    out.requests = std::move(requests);
+    for (std::uint32_t i = 0; i < out.requests.size(); ++i) out.request_of[0].push_back(i);
+    return out;
+  };
+  const auto request = [](CollectiveKind kind, Bytes bytes) {
+    CollectiveRequest out;
+    out.kind = kind;
+    out.bytes = bytes;
+    return out;
+  };
+  const CollectiveRequest small = request(CollectiveKind::all_gather, 1000);
+  const CollectiveRequest large = request(CollectiveKind::all_gather, 2000);
+  const CollectiveRequest reduce = request(CollectiveKind::reduce_scatter, 1000);
+  const HostProgram others = calls({small, small, reduce});
+  const auto stuck = [&](const HostProgram& of_rank_3) {
+    JobRequest job;
+    job.programs = {&others, &of_rank_3};
+    job.ranks.resize(4);
+    job.ranks[3].program = 1;
+    return simulate_job(*builtin_profile("h200"), job).stuck;
+  };
+  CHECK(stuck(calls({small, small, reduce})).empty());
+  const std::vector<StuckRank> less = stuck(calls({small, small}));  // rank 3 has done all that it had to
+  REQUIRE(less.size() == 1);
+  CHECK(less[0].waits[0].absent == std::vector<std::uint32_t>{3});
+  for (const HostProgram& other : {calls({small, reduce, small}), calls({small, large, reduce})}) {
+    const std::vector<StuckRank> waits = stuck(other);
+    REQUIRE(waits.size() == 2);
+    REQUIRE(waits[0].waits.size() == 1);
+    CHECK(waits[0].waits[0].op == OpId{1});
+    CHECK(waits[0].waits[0].absent == std::vector<std::uint32_t>{3});
+    REQUIRE(waits[1].waits.size() == 1);
+    CHECK(waits[1].waits[0].op == OpId{1});
+    CHECK(waits[1].waits[0].absent == std::vector<std::uint32_t>{0, 1, 2});
+  }
+}
+
 TEST_CASE("a rank that dies ends its steps until then, and every rank that meets it stands") {
   const Played played = play(mesh(4, 2, 2));
   std::vector<RankTraits> ranks(8);
