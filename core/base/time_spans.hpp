@@ -1,9 +1,10 @@
 // Sorted stretches of time that do not overlap.
 //
-// Who: core/straggler and core/explain_time. Pure.
+// Who: core/straggler, core/explain_time, core/timeline, sim/predict and sim/calibrate. Pure.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,26 @@ using TimeSpans = std::vector<TimeSpan>;
   for (; it != spans.end() && it->first < to; ++it)
     out.emplace_back(std::max(it->first, from), std::min(it->second, to));
   return out;
+}
+
+/// length(within(spans, from, to)).
+[[nodiscard]] inline Nanoseconds covered(const TimeSpans& spans, Nanoseconds from, Nanoseconds to) {
+  Nanoseconds sum;
+  auto it = std::upper_bound(spans.begin(), spans.end(), from,
+                             [](Nanoseconds time, const TimeSpan& span) { return time < span.second; });
+  for (; it != spans.end() && it->first < to; ++it) sum += std::min(it->second, to) - std::max(it->first, from);
+  return sum;
+}
+
+/// For how long both of them last.
+[[nodiscard]] inline Nanoseconds overlap(const TimeSpans& a, const TimeSpans& b) {
+  Nanoseconds sum;
+  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const Nanoseconds begin = std::max(a[i].first, b[j].first), end = std::min(a[i].second, b[j].second);
+    if (begin < end) sum += end - begin;
+    (a[i].second < b[j].second ? i : j) += 1;
+  }
+  return sum;
 }
 
 [[nodiscard]] inline Nanoseconds length(const TimeSpans& spans) {

@@ -42,9 +42,7 @@ class CollectiveDelays {
   using Shape = std::tuple<CollectiveKind, Transport, CommunicatorId, Bytes>;
   using Place = std::tuple<StreamId, Nanoseconds, Nanoseconds>;
   [[nodiscard]] Nanoseconds length_of(const DeviceOpRecord& op) const;
-  [[nodiscard]] Nanoseconds overlapped(const DeviceOpRecord& op) const {
-    return length(within(busy_, op.start, op.end));
-  }
+  [[nodiscard]] Nanoseconds overlapped(const DeviceOpRecord& op) const { return covered(busy_, op.start, op.end); }
   [[nodiscard]] static Shape shape_of(const DeviceOpRecord& op) {
     return {op.collective, op.transport, op.communicator, op.bytes};
   }

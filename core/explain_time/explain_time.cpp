@@ -56,9 +56,9 @@ class Explainer {
   }
 
   void add_communication() {
-    out_.communication = length(within(facts_.collectives, out_.begin, out_.end));
+    out_.communication = covered(facts_.collectives, out_.begin, out_.end);
     for (IdlePart& part : out_.parts) {
-      part.exposed = length(within(facts_.collectives, part.start, part.end));
+      part.exposed = covered(facts_.collectives, part.start, part.end);
       out_.exposed_communication += part.exposed;
     }
   }

@@ -45,7 +45,7 @@ Nanoseconds RunsBeside::during(const std::vector<std::uint32_t>& ranks, Nanoseco
 
 Nanoseconds RunsBeside::during(std::uint32_t rank, Nanoseconds from, Nanoseconds to) const {
   const auto found = busy_.find(rank);
-  return found == busy_.end() ? Nanoseconds{} : length(within(found->second, from, to));
+  return found == busy_.end() ? Nanoseconds{} : covered(found->second, from, to);
 }
 
 }  // namespace foreshard::straggler_detail

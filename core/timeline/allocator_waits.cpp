@@ -6,11 +6,10 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace foreshard {
 namespace {
-
-using Span = std::pair<Nanoseconds, Nanoseconds>;
 
 /// Calls that get or give back device memory; not those of pinned host memory (cudaMallocHost, cudaFreeHost), which
 /// another allocator makes, nor those ordered by a stream (cudaMallocAsync), which do not wait.
@@ -25,12 +24,12 @@ bool waits(std::string_view call) {
   return call == "cudaEventSynchronize" || call == "cudaDeviceSynchronize" || call == "cudaStreamSynchronize";
 }
 
-std::vector<Span> by_calls(const Run& run) {
-  std::vector<Span> spans;
-  std::map<std::uint32_t, std::vector<Span>> waiting;  // per thread: synchronisation with nothing since
+TimeSpans by_calls(const Run& run) {
+  TimeSpans spans;
+  std::map<std::uint32_t, TimeSpans> waiting;  // per thread: synchronisation with nothing since
   for (const HostOpRecord& op : run.host_ops) {
     if (op.kind != HostOpRecord::Kind::runtime) continue;
-    std::vector<Span>& before = waiting[op.thread];
+    TimeSpans& before = waiting[op.thread];
     const std::string& call = run.labels.text(op.label);
     if (waits(call)) {
       before.emplace_back(op.start, op.end);
@@ -45,7 +44,7 @@ std::vector<Span> by_calls(const Run& run) {
   return spans;
 }
 
-std::vector<Span> by_freed_segments(const Run& run) {
+TimeSpans by_freed_segments(const Run& run) {
   std::vector<Nanoseconds> acts;  // the host's other acts
   for (const DeviceOpRecord& op : run.device_ops) acts.push_back(op.issue);
   for (const EventRecord& event : run.events) acts.push_back(event.time);
@@ -55,7 +54,7 @@ std::vector<Span> by_freed_segments(const Run& run) {
     acts.push_back(op.end);
   }
   std::sort(acts.begin(), acts.end());
-  std::vector<Span> spans;
+  TimeSpans spans;
   for (const AllocatorRecord& record : run.allocator) {
     if (record.action != AllocatorAction::segment_free) continue;
     const auto at = std::lower_bound(acts.begin(), acts.end(), record.time);
@@ -66,23 +65,15 @@ std::vector<Span> by_freed_segments(const Run& run) {
 
 }  // namespace
 
-std::vector<Span> allocator_waits(const Run& run, Recording recording) {
+TimeSpans allocator_waits(const Run& run, Recording recording) {
   const bool has_calls = std::any_of(run.host_ops.begin(), run.host_ops.end(),
                                      [](const HostOpRecord& op) { return op.kind == HostOpRecord::Kind::runtime; });
-  std::vector<Span> spans;
+  TimeSpans spans;
   if (has_calls)
     spans = by_calls(run);
   else if (recording == Recording::run)
     spans = by_freed_segments(run);
-  std::sort(spans.begin(), spans.end());
-  std::vector<Span> united;
-  for (const Span& span : spans) {
-    if (!united.empty() && span.first <= united.back().second)
-      united.back().second = std::max(united.back().second, span.second);
-    else
-      united.push_back(span);
-  }
-  return united;
+  return united(std::move(spans));
 }
 
 }  // namespace foreshard

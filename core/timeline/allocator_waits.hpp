@@ -1,9 +1,7 @@
 // When the caching allocator holds the host up. Used by core/explain_time. Pure.
 #pragma once
 
-#include <utility>
-#include <vector>
-
+#include "core/base/time_spans.hpp"
 #include "core/run/run.hpp"
 
 namespace foreshard {
@@ -14,6 +12,6 @@ namespace foreshard {
 /// expandable segments, and the synchronisation right before them (release_cached_blocks, CUDACachingAllocator.cpp of
 /// PyTorch 2.11). Without them, on one clock: from the last thing the host did to each segment_free, because segments
 /// are given back only after waiting for the GPU.
-[[nodiscard]] std::vector<std::pair<Nanoseconds, Nanoseconds>> allocator_waits(const Run& run, Recording recording);
+[[nodiscard]] TimeSpans allocator_waits(const Run& run, Recording recording);
 
 }  // namespace foreshard

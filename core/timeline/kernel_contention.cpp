@@ -3,41 +3,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/time_spans.hpp"
+
 namespace foreshard {
 namespace {
 
-using Span = std::pair<Nanoseconds, Nanoseconds>;
-using Spans = std::vector<Span>;
-
-/// The part of [from, to) that sorted, separate spans cover.
-Nanoseconds covered(const Spans& spans, Nanoseconds from, Nanoseconds to) {
-  Nanoseconds sum;
-  auto it = std::upper_bound(spans.begin(), spans.end(), from,
-                             [](Nanoseconds time, const Span& span) { return time < span.second; });
-  for (; it != spans.end() && it->first < to; ++it) sum += std::min(it->second, to) - std::max(it->first, from);
-  return sum;
-}
-
 /// When collectives run on streams other than the compute stream.
-Spans collectives_beside(const Run& run) {
-  Spans spans;
+TimeSpans collectives_beside(const Run& run) {
+  TimeSpans spans;
   for (const DeviceOpRecord& op : run.device_ops)
     if (op.stream != kComputeStream && op.kind == DeviceOpRecord::Kind::collective && op.end > op.start)
       spans.emplace_back(op.start, op.end);
-  std::sort(spans.begin(), spans.end());
-  Spans united;
-  for (const Span& span : spans) {
-    if (!united.empty() && span.first <= united.back().second)
-      united.back().second = std::max(united.back().second, span.second);
-    else
-      united.push_back(span);
-  }
-  return united;
+  return united(std::move(spans));
 }
 
 /// Those of all steps serve as twins; by start.
 std::vector<ComputeOp> compute_ops(const Run& run) {
-  const Spans collectives = collectives_beside(run);
+  const TimeSpans collectives = collectives_beside(run);
   std::vector<ComputeOp> ops;
   for (std::size_t i = 0; i < run.device_ops.size(); ++i) {
     const DeviceOpRecord& op = run.device_ops[i];

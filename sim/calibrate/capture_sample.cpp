@@ -2,36 +2,26 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+
+#include "core/base/time_spans.hpp"
 
 namespace foreshard::sim {
 namespace {
 
-/// From a collective's issue to its end, on any stream.
-struct Span {
-  Nanoseconds from;
-  Nanoseconds to;
-};
-
-/// Spans that overlap joined, ascending.
-std::vector<Span> collective_spans(const Run& run) {
-  std::vector<Span> spans;
+/// From each collective's issue to its end, on any stream.
+TimeSpans collective_spans(const Run& run) {
+  TimeSpans spans;
   for (const DeviceOpRecord& op : run.device_ops)
-    if (op.kind == DeviceOpRecord::Kind::collective) spans.push_back({op.issue, op.end});
-  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.from < b.from; });
-  std::vector<Span> joined;
-  for (const Span& span : spans) {
-    if (!joined.empty() && span.from <= joined.back().to)
-      joined.back().to = std::max(joined.back().to, span.to);
-    else
-      joined.push_back(span);
-  }
-  return joined;
+    if (op.kind == DeviceOpRecord::Kind::collective) spans.emplace_back(op.issue, op.end);
+  return united(std::move(spans));
 }
 
-bool inside(const std::vector<Span>& spans, Nanoseconds time) {
-  const auto after =
-      std::upper_bound(spans.begin(), spans.end(), time, [](Nanoseconds t, const Span& span) { return t < span.from; });
-  return after != spans.begin() && time <= std::prev(after)->to;
+/// Their last instant included.
+bool inside(const TimeSpans& spans, Nanoseconds time) {
+  const auto after = std::upper_bound(spans.begin(), spans.end(), time,
+                                      [](Nanoseconds t, const TimeSpan& span) { return t < span.first; });
+  return after != spans.begin() && time <= std::prev(after)->second;
 }
 
 }  // namespace
@@ -40,7 +30,7 @@ CaptureSample capture_sample(const Run& run) {
   using Kind = DeviceOpRecord::Kind;
   std::map<std::uint32_t, std::vector<const DeviceOpRecord*>> streams;
   for (const DeviceOpRecord& op : run.device_ops) streams[op.stream.value].push_back(&op);
-  const std::vector<Span> collectives = collective_spans(run);
+  const TimeSpans collectives = collective_spans(run);
   std::vector<std::int64_t> gaps;
   for (auto& [stream, ops] : streams) {
     std::stable_sort(ops.begin(), ops.end(), [](const auto* a, const auto* b) { return a->start < b->start; });
