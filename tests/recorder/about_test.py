@@ -73,6 +73,12 @@ class SettingsTest(unittest.TestCase):
         self.assertEqual(about["units"][1]["groups"], [2, 1])
         self.assertNotIn("groups", about["units"][2])
 
+    def test_a_parameter_that_is_cut_along_another_dimension(self):
+        units = blocks()
+        units[1]["groups"] = [group([parameter("layers.0.w", shard_dim=1), parameter("layers.0.v", shard_dim=0)])]
+        rows = about_of(units)["units"][1]["parameters"]
+        self.assertEqual([row.get("shard_dim") for row in rows], [1, None])
+
     def test_prefetch_depths_and_lists(self):
         units = blocks(4)
         for i, one in enumerate(units[1:]):

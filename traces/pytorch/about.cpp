@@ -45,7 +45,8 @@ constexpr std::array<std::string_view, 8> kTopLevelSettings{
     "gpus", "nodes", "replicate", "batch", "seq", "root_reshard_explicit", "tensor_parallel", "expert_parallel"};
 constexpr std::array<std::string_view, 3> kMeasuredKeys{"step_ms", "host_issue_ms", "profiler"};
 constexpr std::array<std::string_view, 3> kUnitKeys{"unit", "parameters", "groups"};
-constexpr std::array<std::string_view, 5> kParameterKeys{"name", "shape", "dtype", "requires_grad", "expert_parallel"};
+constexpr std::array<std::string_view, 6> kParameterKeys{"name",          "shape",           "dtype",
+                                                         "requires_grad", "expert_parallel", "shard_dim"};
 /// Keeps element counts, and bytes of them, far from 64 bits; the largest models have 2^42 parameters.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 constexpr std::size_t kLongestValue = 64 * kKiB;
@@ -81,6 +82,7 @@ class AboutReader {
   Result<void> units();
   Result<void> unit(std::size_t index, const OrderedJson& value);
   Result<void> groups(const JsonObject& object, Unit& unit);
+  static Result<void> shard_dim(const JsonObject& object, const Parameter& parameter);
   Result<Parameter> parameter(const JsonObject& object);
   Result<void> shape(const JsonObject& object, Parameter& parameter);
   Result<void> unit_names();
@@ -223,6 +225,21 @@ Result<void> AboutReader::shape(const JsonObject& object, Parameter& parameter) 
   return {};
 }
 
+/// FSDP2 cuts a parameter along another dimension than the first where shard_placement_fn says so: then its copies in
+/// and out have buffers of their own (foreach_all_gather_copy_out and foreach_reduce in _fsdp_collectives.py, 2.11).
+Result<void> AboutReader::shard_dim(const JsonObject& object, const Parameter& parameter) {
+  const OrderedJson* dim = object.find("shard_dim");
+  if (dim == nullptr) return {};
+  if (!dim->is_number_integer())
+    return fail(ErrorKind::input, "a dimension is needed, this is " + describe(*dim), object.place_of("shard_dim"));
+  if (*dim == 0) return {};
+  return fail(ErrorKind::input,
+              fmt::format("{} is sharded along dimension {} (shard_placement_fn), which foreshard does not support",
+                          parameter.name, dim->dump()),
+              object.place_of("shard_dim"),
+              "its memory is explained without the rules of FSDP2: give import the snapshot alone");
+}
+
 Result<Parameter> AboutReader::parameter(const JsonObject& object) {
   FORESHARD_TRY(object.check_keys(kParameterKeys));
   Parameter parameter;
@@ -253,6 +270,7 @@ Result<Parameter> AboutReader::parameter(const JsonObject& object) {
     parameter.*member = flag->get<bool>();
     if (member == &Parameter::requires_grad) about_.requires_grad_known = true;
   }
+  FORESHARD_TRY(shard_dim(object, parameter));
   return parameter;
 }
 

@@ -93,6 +93,17 @@ TEST_CASE("whether parameters are trained may be said") {
         "a.json, units[1].parameters[0].requires_grad: true or false is needed, this is a number");
 }
 
+TEST_CASE("a parameter that is not cut along its first dimension is refused by name") {
+  const auto cut = [](const std::string& dim) {
+    return with("\"dtype\": \"bfloat16\"}", "\"dtype\": \"bfloat16\", \"shard_dim\": " + dim + "}");
+  };
+  CHECK(parse_about(cut("0"), "a.json"));
+  CHECK(message_of(cut("1")) ==
+        "a.json, units[1].parameters[0].shard_dim: layers.0.w is sharded along dimension 1 (shard_placement_fn), which "
+        "foreshard does not support");
+  CHECK(message_of(cut("1.5")) == "a.json, units[1].parameters[0].shard_dim: a dimension is needed, this is a number");
+}
+
 TEST_CASE("an about file with only what is needed") {
   const auto about = parse_about(R"({"schema": 1, "torch": "2.11", "gpus": 2, "units": [
     {"unit": "", "parameters": [{"name": "w", "shape": [1], "dtype": "float32"}]}]})",

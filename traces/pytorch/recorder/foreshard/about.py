@@ -244,7 +244,8 @@ def _unit_lists(units: list[dict[str, Any]], mesh: dict[str, int]) -> list[dict[
         # What FSDP2 shards of a DTensor parameter is the rank's local tensor.
         shape = parameter.get("local_shape", parameter["shape"])
         experts = {"expert_parallel": True} if _expert_ranks(group, mesh) > 1 else {}
-        return {"name": parameter["name"], "shape": shape} | {key: parameter[key] for key in keys} | experts
+        dim = {"shard_dim": parameter["shard_dim"]} if parameter.get("shard_dim") else {}
+        return {"name": parameter["name"], "shape": shape} | {key: parameter[key] for key in keys} | experts | dim
 
     return [
         {
