@@ -236,8 +236,7 @@ Result<void> AboutReader::shard_dim(const JsonObject& object, const Parameter& p
   return fail(ErrorKind::input,
               fmt::format("{} is sharded along dimension {} (shard_placement_fn), which foreshard does not support",
                           parameter.name, dim->dump()),
-              object.place_of("shard_dim"),
-              "its memory is explained without the rules of FSDP2: give import the snapshot alone");
+              object.place_of("shard_dim"), "record it without shard_placement_fn: fully_shard's default is Shard(0)");
 }
 
 Result<Parameter> AboutReader::parameter(const JsonObject& object) {

@@ -100,7 +100,8 @@ TEST_CASE("a parameter that is not cut along its first dimension is refused by n
   CHECK(parse_about(cut("0"), "a.json"));
   CHECK(message_of(cut("1")) ==
         "a.json, units[1].parameters[0].shard_dim: layers.0.w is sharded along dimension 1 (shard_placement_fn), which "
-        "foreshard does not support");
+        "foreshard does not support\n"
+        "  hint: record it without shard_placement_fn: fully_shard's default is Shard(0)");
   CHECK(message_of(cut("1.5")) == "a.json, units[1].parameters[0].shard_dim: a dimension is needed, this is a number");
 }
 
