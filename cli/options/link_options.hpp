@@ -45,6 +45,15 @@ struct OfRank {
 };
 [[nodiscard]] Result<OfRank> parse_of_rank(std::string_view option, const std::string& text);
 
+/// "RANK=VALUE" or "FIRST-LAST=VALUE"; `example` is for the hint.
+struct OfRanks {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;  ///< included
+  std::string value;
+};
+[[nodiscard]] Result<OfRanks> parse_of_ranks(std::string_view option, const std::string& text,
+                                             std::string_view example);
+
 /// A factor on times, from a hundredth to a hundred: beyond that it is a typing error, or a rank that is lost.
 [[nodiscard]] Result<double> parse_time_factor(std::string_view option, const std::string& text);
 

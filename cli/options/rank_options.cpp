@@ -205,6 +205,9 @@ Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Plan
     for (const std::string& warning : source->warnings) console.warn(fmt::format("rank {}: {}", given->rank, warning));
     workloads_.push_back(*workload);
     FORESHARD_TRY(said_once(option, given->rank, of(given->rank).workload != nullptr));
+    if (of(given->rank).gemms)
+      return fail(ErrorKind::usage, fmt::format("rank {} has a source and extra products", given->rank), "--rank-gemm",
+                  "leave one of the two out: a recording of the rank has its own kernels");
     of(given->rank).workload = workloads_.back().get();
   }
   for (const std::string& text : dead_) {

@@ -1,5 +1,7 @@
 #include "cli/options/unlike_options.hpp"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <set>
 #include <string_view>
@@ -16,6 +18,10 @@ void UnlikeOptions::add_to(OptionSet& set) {
   set.add_option("--slow-host", slow_host_,
                  "a rank whose host takes FACTOR times as long, likewise; as in 7=2; may be repeated")
       .type_name("RANK=FACTOR");
+  set.add_option("--rank-gemm", rank_gemm_,
+                 "ranks that multiply COUNT (default 1) more bfloat16 matrices, M x K by K x N, in front of each "
+                 "block's forward; as in 5=8192x8192x8192*2, or 0-3=…; may be repeated")
+      .type_name("RANKS=MxNxK[*COUNT]");
   links_.add_to(set);
 }
 
@@ -34,6 +40,22 @@ Result<sim::Differences> UnlikeOptions::read(const sim::Network& network) const 
       difference.rank = given->rank;
       difference.*factor = *value;
     }
+  for (const std::string& text : rank_gemm_) {
+    constexpr std::string_view kOption = "--rank-gemm";
+    const auto given = parse_of_ranks(kOption, text, "5=8192x8192x8192*2");
+    FORESHARD_TRY(given);
+    auto gemms = parse_extra_gemms(given->value);
+    if (!gemms) {
+      gemms.error().what = fmt::format("{}: {}", kOption, gemms.error().what);
+      return tl::unexpected(gemms.error());
+    }
+    for (std::uint32_t rank = given->first; rank <= given->last; ++rank) {
+      sim::RankDifference& difference = by_rank[rank];
+      difference.rank = rank;
+      FORESHARD_TRY(said_once(kOption, rank, difference.gemms.has_value()));
+      difference.gemms = *gemms;
+    }
+  }
   sim::Differences out;
   for (const auto& [rank, difference] : by_rank) out.ranks.push_back(difference);
   auto links = links_.read(network);
@@ -51,6 +73,7 @@ std::string UnlikeOptions::text() const {
   };
   for (const std::string& text : slow_gpu_) add("--slow-gpu", text);
   for (const std::string& text : slow_host_) add("--slow-host", text);
+  for (const std::string& text : rank_gemm_) add("--rank-gemm", text);
   for (const auto& [option, text] : links_.given()) add(option, text);
   return out;
 }

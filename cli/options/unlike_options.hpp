@@ -14,11 +14,11 @@ namespace foreshard::cli {
 
 class UnlikeOptions {
  public:
-  /// Adds --slow-gpu, --slow-host and LinkOptions'. `this` must outlive the parsing.
+  /// Adds --slow-gpu, --slow-host, --rank-gemm and LinkOptions'. `this` must outlive the parsing.
   void add_to(OptionSet& set);
 
   /// Of a machine with this network: ranks in order, each once; adapters and links as they were given. Errors (usage):
-  /// what is no rank or factor, one that is said twice, and LinkOptions'. Whether a job has them, its plan says.
+  /// what is no rank, factor or product, one that is said twice, and LinkOptions'. Whether a job has them, its plan says.
   [[nodiscard]] Result<sim::Differences> read(const sim::Network& network) const;
 
   /// "--slow-gpu 5=1.2 --background-load all=25%": as they were given; empty: none was.
@@ -27,6 +27,7 @@ class UnlikeOptions {
  private:
   std::vector<std::string> slow_gpu_;
   std::vector<std::string> slow_host_;
+  std::vector<std::string> rank_gemm_;
   LinkOptions links_;
 };
 

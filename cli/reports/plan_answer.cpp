@@ -355,8 +355,8 @@ std::string rank_differences(const sim::Prediction& p) {
     std::vector<std::string> how;
     if (group.traits.kernels != 1) how.push_back(fmt::format("kernels × {}", group.traits.kernels));
     if (group.traits.host != 1) how.push_back(fmt::format("host × {}", group.traits.host));
-    if (group.own_workload)
-      how.push_back(group.own_model.empty() ? "its own recording" : "the model " + group.own_model);
+    if (!group.own_program.empty()) how.push_back(group.own_program);
+    if (group.gemms) how.push_back(words(*group.gemms));
     if (group.link_slowdown > 1) how.push_back(slowest_words("NVLink", names_of(p.slow_links), group.link_slowdown));
     if (group.network_slowdown > 1)
       how.push_back(slowest_words("adapter", names_of(p.slow_adapters), group.network_slowdown));

@@ -91,6 +91,10 @@ Json steps_json(const std::vector<sim::PredictedStep>& steps) {
   return list;
 }
 
+Json gemms_json(const ExtraGemms& gemms) {
+  return {{"m", gemms.m}, {"n", gemms.n}, {"k", gemms.k}, {"count", gemms.count}};
+}
+
 /// Null where all ranks are alike; else as explain's, and how they differ.
 Json ranks_json(const sim::Prediction& p) {
   if (p.ranks.empty()) return nullptr;
@@ -109,7 +113,8 @@ Json ranks_json(const sim::Prediction& p) {
                       {"link_slowdown", group.link_slowdown},
                       {"network_slowdown", group.network_slowdown},
                       {"background_slowdown", group.background_slowdown},
-                      {"program", group.traits.program}});
+                      {"program", group.traits.program},
+                      {"gemms", group.gemms ? gemms_json(*group.gemms) : Json(nullptr)}});
   }
   json["groups"] = std::move(groups);
   json["differ"] = rank_differences(p);

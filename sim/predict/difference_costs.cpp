@@ -22,8 +22,9 @@ void join(const Differences& one, Differences& all) {
 }
 
 std::vector<Kind> kinds_of(const Differences& all) {
-  std::vector<Kind> out{{"the slow GPUs", {}},     {"the slow hosts", {}},   {"the ranks' sources", {}},
-                        {"the slow adapters", {}}, {"the slow NVLinks", {}}, {"other traffic", {}}};
+  std::vector<Kind> out{{"the slow GPUs", {}},         {"the slow hosts", {}},    {"the ranks' sources", {}},
+                        {"the extra matrices", {}},    {"the slow adapters", {}}, {"the slow NVLinks", {}},
+                        {"other traffic", {}}};
   const auto add = [&](std::size_t kind, std::string what) -> Differences& {
     return out[kind].each.emplace_back(NamedDifferences{std::move(what), {}}).differences;
   };
@@ -32,13 +33,14 @@ std::vector<Kind> kinds_of(const Differences& all) {
       add(0, fmt::format("rank {}'s GPU", of.rank)).ranks.push_back({.rank = of.rank, .kernels = of.kernels});
     if (of.host != 1)
       add(1, fmt::format("rank {}'s host", of.rank)).ranks.push_back({.rank = of.rank, .host = of.host});
-    if (of.workload != nullptr)
-      add(2, fmt::format("rank {}'s source", of.rank)).ranks.push_back({.rank = of.rank, .workload = of.workload});
+    if (of.workload == nullptr) continue;
+    add(of.gemms ? 3 : 2, fmt::format("rank {}'s {}", of.rank, of.gemms ? "extra matrices" : "source")).ranks = {
+        {.rank = of.rank, .workload = of.workload, .gemms = of.gemms}};
   }
   for (const SlowAdapter& slow : all.slow_adapters)
-    add(3, fmt::format("adapter {}.{}", slow.node, slow.adapter)).slow_adapters = {slow};
-  for (const SlowLink& slow : all.slow_links) add(4, fmt::format("rank {}'s NVLink", slow.rank)).slow_links = {slow};
-  if (all.background.any()) add(5, "other traffic").background = all.background;
+    add(4, fmt::format("adapter {}.{}", slow.node, slow.adapter)).slow_adapters = {slow};
+  for (const SlowLink& slow : all.slow_links) add(5, fmt::format("rank {}'s NVLink", slow.rank)).slow_links = {slow};
+  if (all.background.any()) add(6, "other traffic").background = all.background;
   return out;
 }
 

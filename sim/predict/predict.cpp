@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "core/adapt/adapt.hpp"
 #include "core/allocator/config.hpp"
@@ -17,6 +16,7 @@
 #include "sim/compute/measured.hpp"
 #include "sim/machine/address_space.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/predict/adapted_ranks.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
 #include "sim/predict/cuda_graph.hpp"
@@ -90,47 +90,6 @@ void add_info(const Workload& workload, const MachineProfile& machine, const Set
   p.run.settings = settings;
 }
 
-/// What the rank's own source makes less certain, once for each source.
-void warn_of_rank(std::uint32_t rank, const std::vector<std::string>& warnings, Prediction& p) {
-  for (const std::string& warning : warnings) {
-    p.warnings.push_back(fmt::format("rank {}: {}", rank, warning));
-    p.not_valid.push_back(p.warnings.back());
-    p.valid = false;
-  }
-}
-
-/// The ranks' own workloads as this plan needs them; what `differences` point to is kept in `others`.
-Result<void> adapt_ranks(const PredictRequest& request, const MachineProfile& machine,
-                         std::vector<RankDifference>& differences, std::map<const Workload*, Workload>& others,
-                         Prediction& p) {
-  for (RankDifference& difference : differences) {
-    if (difference.workload == nullptr) continue;
-    const auto [at, is_new] = others.try_emplace(difference.workload);
-    if (is_new) {
-      if (!difference.workload->has_timing)
-        return fail(ErrorKind::usage, fmt::format("rank {}'s source has no times", difference.rank), {},
-                    "import it with its profiler trace");
-      auto other = adapt(*difference.workload, request.settings);
-      if (!other) {
-        Error error = other.error();
-        error.what = fmt::format("rank {}'s source: {}", difference.rank, error.what);
-        return tl::unexpected(std::move(error));
-      }
-      warn_of_rank(difference.rank, other->time_unknown, p);
-      at->second = std::move(other->workload);
-      const auto elsewhere = recorded_elsewhere(*difference.workload, machine);
-      if (elsewhere && elsewhere->profile) reprice(at->second, *elsewhere->profile, machine, request.settings.pytorch);
-      if (exchanges_optimizer(*difference.workload, request.settings))
-        if (const auto priced = price_optimizer(at->second, request.settings, machine, p.host_scale.factor); !priced)
-          warn_of_rank(difference.rank, {priced.error().what}, p);
-      if (elsewhere && !elsewhere->profile)
-        warn_of_rank(difference.rank, {fmt::format("recorded on {}, of which there is no profile", elsewhere->gpu)}, p);
-    }
-    difference.workload = &at->second;
-  }
-  return {};
-}
-
 /// Of a rank whose own program takes more memory than rank 0's, which the peaks are of.
 void judge_memory(const std::vector<RankDifference>& differences, const RankSimulation& ranks, Prediction& p) {
   const auto most = std::max_element(ranks.reserved.begin(), ranks.reserved.end());
@@ -164,12 +123,6 @@ void add_differences(const Differences& differences, Prediction& p) {
   p.keeps_up = keeps_up(p.host_scale, differences.ranks);
 }
 
-/// What makes ranks differ, with workloads of its own that are adapted to the plan.
-struct AdaptedRanks {
-  Differences differences;
-  std::map<const Workload*, Workload> workloads;
-};
-
 /// Whether blocks differ in how often they were passed over (garbage collection), which a snapshot does not show.
 bool ages_blocks(const Settings& settings) {
   const auto config = parse_alloc_conf(settings.alloc_conf, settings.pytorch);
@@ -194,10 +147,11 @@ Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest&
     return RankSimulation{std::move(*alone), {}, false, {}, {}, {}, {}, {}};
   }
   others.differences = request.differences;
-  FORESHARD_TRY(adapt_ranks(request, machine, others.differences.ranks, others.workloads, p));
+  FORESHARD_TRY(adapt_ranks(adapted, request, machine, others, p));
   auto ranks = simulate_ranks(adapted, request.settings, machine, simulation_request, others.differences, p.run);
   FORESHARD_TRY(ranks);
   p.ranks = ranks->groups;
+  name_programs(request.differences.ranks, p.ranks);
   p.step_alike_ms = ranks->alike.ms();
   p.hang = ranks->hang;
   for (const MixedCollectives& mixed : ranks->mixed) {
@@ -495,6 +449,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     FORESHARD_TRY(add_ranks(w, request, machine, simulation_request, others, *ranks, p));
     judge_basis(machine.prediction, workload, request.settings, bound.host, *found, p);
     if (optimizer) judge_optimizer(machine.prediction, *optimizer, p);
+    judge_gemms(machine.prediction, workload, others.gemms, p);
     p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms);
   }
   p.work = work_of_steps(workload, request.settings, p.cycle);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/models/extra_gemms.hpp"
 #include "core/straggler/rank_members.hpp"
 #include "core/workload/workload.hpp"
 #include "sim/machine/links.hpp"
@@ -29,6 +30,7 @@ struct RankDifference {
   double host = 1;
   /// What it runs instead, adapted to the same settings; null: what the others run. Not owned.
   const Workload* workload = nullptr;
+  std::optional<ExtraGemms> gemms = {};  ///< what it multiplies beside that; predict() makes it a workload of its own
   std::uint32_t dead_from = kNeverDies;  ///< the step from which on its host issues nothing
   std::optional<SkippedUnit> skips = {};
 };
@@ -54,14 +56,15 @@ struct RankGroup {
   std::uint32_t first = 0;  ///< the lowest of them
   std::uint32_t count = 0;
   RankTraits traits;
-  bool own_workload = false;  ///< RankDifference::workload
+  bool own_workload = false;  ///< a program that is not the others'
   /// By what the slowest NVLink, and the slowest adapters, of the groups that they are in are slower: 1 where none is.
   double link_slowdown = 1;
   double network_slowdown = 1;
   double background_slowdown = 1;     ///< by what other traffic makes their slowest network take longer
-  std::string own_model;              ///< of an own workload that was made from a model: its name
-  std::vector<RankRun> members = {};  ///< all of them
-  bool kept = false;                  ///< Run::rank_ops has the ops of its first rank
+  std::vector<RankRun> members = {};     ///< all of them
+  bool kept = false;                     ///< Run::rank_ops has the ops of its first rank
+  std::string own_program = {};          ///< of an own program: "its own recording", "the model llama-1b"; by predict()
+  std::optional<ExtraGemms> gemms = {};  ///< RankDifference::gemms; by predict()
 };
 
 }  // namespace foreshard::sim

@@ -287,8 +287,6 @@ class RanksSimulation {
     out.own_workload = program.workload > 0;
     out.network_slowdown = program.network_slowdown;
     out.background_slowdown = program.background_slowdown;
-    const Workload& workload = *ranks_.workloads[program.workload];
-    if (out.own_workload && from_model(workload)) out.own_model = workload.name;
     for (const GroupLinks& links : program.links) out.link_slowdown = std::max(out.link_slowdown, links.link_slowdown);
     return out;
   }
