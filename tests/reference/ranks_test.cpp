@@ -6,8 +6,11 @@
 #include <deque>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
 #include "core/straggler/straggler.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/predict/recorded_jitter.hpp"
@@ -113,6 +116,56 @@ TEST_CASE("w8_l1b_slow planned with rank 5's own recording: its step, who is wai
   CHECK(std::abs(drawn->trials->step_ms.median / measured - 1) < 0.02);
   REQUIRE(drawn->trials->last.size() == 1);
   CHECK(drawn->trials->last[0].rank == 5);
+}
+
+/// "| l1b_implicit | … |": as the page has it.
+std::string gemm_row(const std::string& source, double step, double planned_step, double wait, double planned_wait) {
+  return fmt::format("| {} | {:.2f} ms | {:+.1f} % | {:.2f} ms | {:+.1f} % |", source, planned_step,
+                     100 * (planned_step / step - 1), planned_wait, 100 * (planned_wait / wait - 1));
+}
+
+TEST_CASE("w8_l1b_slow planned without a recording of rank 5, by what it multiplies: the step, and who waits") {
+  const auto folder = test::truth_folder("runs");
+  if (!folder || !std::filesystem::exists(*folder + "/w8_l1b_slow.rank0.trace.json.xz")) FORESHARD_SKIP(test::kNoTruth);
+  const traces::Imported all = import_rank(*folder + "/w8_l1b_slow", 0, 7);
+  const double measured = all.run.measured->steady_ms();
+  const auto recorded = find_stragglers(all.run);
+  REQUIRE(recorded);
+  double mean = 0;
+  for (const RankTime& rank : recorded->ranks) mean += rank.rank == 5 ? 0 : rank.waiting.ms() / 7;
+
+  const sim::MachineProfile machine = *sim::builtin_profile("h200");
+  sim::PredictRequest request;
+  request.settings = all.workload->settings;
+  request.differences.ranks = {{.rank = 5, .gemms = ExtraGemms{8192, 8192, 8192, 2}}};
+  traces::ImportRequest four;
+  four.snapshot = *folder + "/l1b_implicit.pickle.xz";
+  four.about = *folder + "/l1b_implicit.about.json";
+  four.trace = *folder + "/l1b_implicit.trace.json.xz";
+  const auto of_four = traces::import_recording(four);
+  REQUIRE((of_four && of_four->workload));
+  const auto model =
+      generate(*preset("llama-1b"), all.workload->settings, machine.host_calls, machine.gpu());
+  REQUIRE(model);
+  for (const auto& [source, workload] : {std::pair{"`l1b_implicit.db --gpus 8`", &*of_four->workload},
+                                         std::pair{"`llama-1b --gpus 8 …`", &*model}}) {
+    INFO(source);
+    const auto planned = sim::predict(*workload, machine, request);
+    REQUIRE(planned);
+    CHECK(std::abs(planned->step_ms / measured - 1) < 0.04);
+    REQUIRE(planned->stragglers);
+    for (const RankTime& rank : recorded->ranks)
+      if (rank.rank != 5)
+        CHECK(std::abs(planned->stragglers->ranks[rank.rank].waiting.ms() / rank.waiting.ms() - 1) < 0.05);
+    REQUIRE((planned->stragglers->late && planned->stragglers->late->own));
+    CHECK(planned->stragglers->late->rank == 5);
+    CHECK(planned->stragglers->late->own->extra == recorded->late->own->extra);
+    CHECK(planned->stragglers->late->own->extra_copies == recorded->late->own->extra_copies);
+    const std::string line =
+        gemm_row(source, measured, planned->step_ms, mean, planned->stragglers->ranks[0].waiting.ms());
+    INFO(line);
+    CHECK(page().find(line) != std::string::npos);
+  }
 }
 
 /// The largest difference of a rank's waiting for others, in ms.
