@@ -12,10 +12,13 @@
 #include "core/base/units.hpp"
 #include "sim/parallel/for_each.hpp"
 #include "sim/predict/recorded_jitter.hpp"
+#include "traces/files/text_file.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::cli {
 namespace {
+
+constexpr std::string_view kRankSeq = "--rank-seq";
 
 /// "RANK" or "RANK@STEP".
 Result<sim::RankDifference> parse_dead(const std::string& text) {
@@ -102,6 +105,69 @@ Result<void> check_same_job(std::uint32_t rank, const std::string& file, const W
   return {};
 }
 
+using Lengths = std::map<std::uint32_t, std::uint32_t>;  // by rank
+
+/// "RANKS=N,RANKS=N".
+Result<void> parse_lengths(const std::string& text, Lengths& out) {
+  constexpr std::string_view kExample = "5=4096,6-7=1024, or @FILE with a length a line";
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const auto given = parse_of_ranks(kRankSeq, text.substr(begin, comma - begin), kExample);
+    FORESHARD_TRY(given);
+    const auto seq = parse_count(given->value);
+    if (!seq || *seq == 0)
+      return fail(ErrorKind::usage, fmt::format("{}: '{}' is no number of tokens", kRankSeq, given->value), {},
+                  fmt::format("as in {} {}", kRankSeq, kExample));
+    for (std::uint32_t rank = given->first; rank <= given->last; ++rank)
+      FORESHARD_TRY(said_once(kRankSeq, rank, !out.emplace(rank, *seq).second));
+    begin = comma + 1;
+  }
+  return {};
+}
+
+/// A file of a length a line, rank 0's first.
+Result<void> read_lengths(const std::string& path, std::uint32_t world, Lengths& out) {
+  const auto text = traces::read_text(path);
+  FORESHARD_TRY(text);
+  std::uint32_t rank = 0;
+  for (std::size_t begin = 0; begin < text->size(); ++rank) {
+    const std::size_t end = std::min(text->find('\n', begin), text->size());
+    const std::string line = text->substr(begin, end - begin);
+    const auto seq = parse_count(line);
+    if (!seq || *seq == 0)
+      return fail(ErrorKind::usage, fmt::format("'{}' is no number of tokens", line),
+                  fmt::format("{}:{}", path, rank + 1), "a line is the length of one rank, rank 0's first");
+    FORESHARD_TRY(said_once(kRankSeq, rank, !out.emplace(rank, *seq).second));
+    begin = end + 1;
+  }
+  if (rank == world) return {};
+  return fail(ErrorKind::usage, fmt::format("{} lengths, the job has {} ranks", rank, world), path,
+              "give a line for each rank");
+}
+
+/// Whether ranks of the planned job can have lengths of their own.
+Result<void> check_lengths(const Planned& planned, bool hangs) {
+  const Settings& settings = planned.settings;
+  const auto refuse = [](const char* what, const char* hint) {
+    return fail(ErrorKind::usage, what, std::string(kRankSeq), hint);
+  };
+  if (!sim::from_model(*planned.workload))
+    return refuse("a recording has the lengths that it was made at, and no others",
+                  "give --rank-source that rank's own recording, or plan the model");
+  if (planned.workload->settings.seq.value_or(1) == 1)
+    return refuse("the model has no sequences", "plan a language model");
+  if (settings.tensor_parallel > 1)
+    return refuse("ranks of a tensor-parallel group work on the same sequences", "leave --tensor-parallel out");
+  if (settings.expert_parallel > 1)
+    return refuse(
+        "ranks of an expert-parallel group exchange as many tokens as they have: their collectives would differ",
+        "leave --expert-parallel out");
+  if (hangs)
+    return refuse("a rank that dies or skips a unit is not simulated beside lengths of ranks",
+                  "leave --dead-rank and --skip-unit out");
+  return {};
+}
+
 /// What the recording shows, with a note of it.
 Result<sim::Jitter> recorded(const SourceOptions& from, const Planned& planned, Console& console) {
   constexpr const char* kHint = "give spreads, as in --jitter kernels=lognormal:2%,gpus=normal:1%";
@@ -132,6 +198,10 @@ void RankOptions::add_to(OptionSet& set) {
   set.add_option("--rank-source", source_,
                  "a rank that runs another recording of the same training (its own trace); may be repeated")
       .type_name("RANK=RUN");
+  set.add_option("--rank-seq", seq_,
+                 "ranks of a model whose samples have N tokens, where the others' have --seq; as in 5=4096,6-7=1024; "
+                 "@FILE: a length a line, rank 0's first; may be repeated")
+      .type_name("RANKS=N,…|@FILE");
   set.add_option(
          "--dead-rank", dead_,
          "a rank that issues nothing from STEP on (default: the step that is reported): who waits for whom, and "
@@ -226,7 +296,45 @@ Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Plan
   }
   out->ranks.clear();
   for (const auto& [rank, difference] : by_rank) out->ranks.push_back(difference);
+  FORESHARD_TRY(add_lengths(planned, *out));
   return out;
+}
+
+Result<void> RankOptions::add_lengths(const Planned& planned, sim::Differences& out) {
+  if (seq_.empty()) return {};
+  FORESHARD_TRY(check_lengths(planned, !dead_.empty() || !skipped_.empty()));
+  const std::uint32_t world = planned.settings.world(), job = *planned.workload->settings.seq;
+  Lengths lengths;
+  for (const std::string& text : seq_)
+    FORESHARD_TRY(text.starts_with('@') ? read_lengths(text.substr(1), world, lengths) : parse_lengths(text, lengths));
+  std::erase_if(lengths, [&](const auto& of) { return of.second == job; });  // as the others
+  if (!lengths.empty() && lengths.rbegin()->first < world && lengths.size() == world)
+    return fail(ErrorKind::usage, fmt::format("no rank has the {} tokens of --seq", job), std::string(kRankSeq),
+                "give --seq the length of one of them");
+  std::map<std::uint32_t, sim::RankDifference> by_rank;
+  for (const sim::RankDifference& difference : out.ranks) by_rank[difference.rank] = difference;
+  const auto source = traces::workloads_of(planned.source, planned.machine);
+  std::map<std::uint32_t, const Workload*> made;
+  for (const auto& [rank, seq] : lengths) {
+    if (made[seq] == nullptr) {
+      Settings settings = planned.settings;
+      settings.seq = seq;
+      auto workload = source->at(settings);
+      FORESHARD_TRY(workload);
+      workloads_.push_back(*workload);
+      made[seq] = workload->get();
+    }
+    sim::RankDifference& difference = by_rank[rank];
+    if (difference.workload != nullptr)
+      return fail(ErrorKind::usage, fmt::format("rank {} has a source and a length", rank), std::string(kRankSeq),
+                  "leave one of the two out");
+    difference.rank = rank;
+    difference.seq = seq;
+    difference.workload = made[seq];
+  }
+  out.ranks.clear();
+  for (const auto& [rank, difference] : by_rank) out.ranks.push_back(difference);
+  return {};
 }
 
 Result<std::optional<sim::FlappingRequest>> RankOptions::flapping(const Planned& planned,

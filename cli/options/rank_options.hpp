@@ -42,9 +42,13 @@ class RankOptions {
                                                           Console& console) const;
 
  private:
+  /// --rank-seq: those whose length is the job's are none of the differences.
+  [[nodiscard]] Result<void> add_lengths(const Planned& planned, sim::Differences& out);
+
   UnlikeOptions unlike_;
   FlappingOption flapping_;
   std::vector<std::string> source_;
+  std::vector<std::string> seq_;
   std::vector<std::string> dead_;
   std::vector<std::string> skipped_;
   std::optional<std::string> jitter_;

@@ -109,10 +109,10 @@ std::vector<std::string> ranks_lines(const CompareReport& report) {
   for (const auto& [side, letter] : {std::pair(&report.a, 'A'), std::pair(&report.b, 'B')})
     if (!side->ranks_cost.empty())
       lines.push_back(
-          fmt::format("{}: {}; its causes are rank 0's: collectives that stand until those come count as exposed "
+          fmt::format("{}: {}; its causes are rank {}'s: collectives that stand until those come count as exposed "
                       "communication, as kernel contention and, beside kernels that were never seen alone, as isolated "
                       "compute",
-                      letter, side->ranks_cost));
+                      letter, side->ranks_cost, side->told_rank));
   return lines;
 }
 

@@ -59,15 +59,17 @@ std::string if_machine(const sim::Prediction& p, bool assumed) {
 std::string memory_line(const sim::Prediction& p, bool assumed) {
   if (p.out_of_memory) {
     const OutOfMemory& oom = *p.out_of_memory;
-    return fmt::format("does not fit{}: out of memory in {}: {} asked of the GPU, {} free of {}",
-                       if_machine(p, assumed), text_of(failed_place(p.run)), format_bytes(oom.tried),
+    return fmt::format("does not fit{}: {}out of memory in {}: {} asked of the GPU, {} free of {}",
+                       if_machine(p, assumed), p.told_rank > 0 ? fmt::format("rank {} is ", p.told_rank) : std::string(),
+                       text_of(failed_place(p.run)), format_bytes(oom.tried),
                        format_bytes(oom.device_free), format_bytes(p.memory_capacity));
   }
   const Bytes left = free_at_peak(p);
   std::string line = fmt::format(
-      "{}{}: {}{} of {} reserved at the peak, {} ({:.0f} %) left", p.may_run_out_of_memory ? "may not fit" : "fits",
+      "{}{}: {}{} of {} reserved at the peak{}, {} ({:.0f} %) left", p.may_run_out_of_memory ? "may not fit" : "fits",
       if_machine(p, assumed), format_bytes(largest_peaks(p).reserved), host_range_words(p),
-      format_bytes(p.memory_capacity), format_bytes(printed_difference(p.memory_capacity, p.memory_capacity - left)),
+      format_bytes(p.memory_capacity),
+      p.mean_seq > 0 ? fmt::format(" of rank {}, which needs most", p.told_rank) : std::string(), format_bytes(printed_difference(p.memory_capacity, p.memory_capacity - left)),
       share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
   if (const auto* machine = sim::find_builtin_profile(p.run.info.machine);
       machine != nullptr && p.memory_capacity == sim::memory_options(*machine).capacity && left < machine->memory_other)
@@ -178,6 +180,7 @@ std::string program_line(const sim::Prediction& p, const PlanBasis& basis) {
   else if (s.batch)
     size = fmt::format("{} samples", *s.batch);
   if (!size.empty() && !differ) size += fmt::format(" {}, ", whose);
+  if (p.mean_seq > 0) size += fmt::format("{:.6g} a sample in the mean of the ranks, ", p.mean_seq);
   std::string line = fmt::format(
       "of {}{} GPU{}{}, param_dtype {}, reduce_dtype {}", size, std::uint64_t{s.gpus} * s.nodes,
       std::uint64_t{s.gpus} * s.nodes == 1 ? "" : "s",
@@ -304,6 +307,15 @@ std::string background_line(const sim::Prediction& p) {
                      p.step_alike_ms);
 }
 
+/// For how long the told rank waits for others.
+Nanoseconds told_waiting(const sim::Prediction& p) {
+  if (!p.stragglers) return {};
+  const std::vector<RankTime>& ranks = p.stragglers->ranks;
+  const auto own =
+      std::find_if(ranks.begin(), ranks.end(), [&](const RankTime& rank) { return rank.rank == p.told_rank; });
+  return own == ranks.end() ? Nanoseconds{} : own->waiting;
+}
+
 }  // namespace
 
 std::string ranks_line(const sim::Prediction& p) {
@@ -314,11 +326,10 @@ std::string ranks_line(const sim::Prediction& p) {
           ? std::string("do not change the step")
           : fmt::format("make the step {:.2f} ms ({:.1f} %) {}", std::abs(longer),
                         std::abs(share_of(longer, p.step_alike_ms)), longer < 0 ? "shorter" : "longer");
-  const Nanoseconds waits = p.stragglers ? p.stragglers->ranks.front().waiting : Nanoseconds{};
   return fmt::format(
-      "ranks that differ ({}) {}: {:.2f} ms if all were alike; in the step rank 0 waits for other ranks "
+      "ranks that differ ({}) {}: {:.2f} ms if all were alike; in the step rank {} waits for other ranks "
       "for {:.2f} ms{}",
-      rank_differences(p), change, p.step_alike_ms, waits.ms(), costs_words(p));
+      rank_differences(p), change, p.step_alike_ms, p.told_rank, told_waiting(p).ms(), costs_words(p));
 }
 
 std::string fitting_words(const sim::Remedies& remedies, const std::vector<std::string>& said, bool alike) {
@@ -356,6 +367,7 @@ std::string rank_differences(const sim::Prediction& p) {
     if (group.traits.kernels != 1) how.push_back(fmt::format("kernels × {}", group.traits.kernels));
     if (group.traits.host != 1) how.push_back(fmt::format("host × {}", group.traits.host));
     if (!group.own_program.empty()) how.push_back(group.own_program);
+    if (group.seq > 0) how.push_back(fmt::format("{} tokens a sample", group.seq));
     if (group.gemms) how.push_back(words(*group.gemms));
     if (group.link_slowdown > 1) how.push_back(slowest_words("NVLink", names_of(p.slow_links), group.link_slowdown));
     if (group.network_slowdown > 1)

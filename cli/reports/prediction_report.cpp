@@ -114,9 +114,12 @@ Json ranks_json(const sim::Prediction& p) {
                       {"network_slowdown", group.network_slowdown},
                       {"background_slowdown", group.background_slowdown},
                       {"program", group.traits.program},
+                      {"seq", or_null(group.seq)},
                       {"gemms", group.gemms ? gemms_json(*group.gemms) : Json(nullptr)}});
   }
   json["groups"] = std::move(groups);
+  json["told_rank"] = p.told_rank;
+  json["mean_seq"] = p.mean_seq > 0 ? Json(p.mean_seq) : Json(nullptr);
   json["differ"] = rank_differences(p);
   json["costs"] = Json::array();
   for (const sim::RankCost& cost : p.rank_costs)
@@ -220,6 +223,7 @@ void add_memory(const sim::Prediction& p, Json& json) {
   json["may_run_out_of_memory"] = p.may_run_out_of_memory;
   if (p.out_of_memory) {
     const FailedPlace place = failed_place(p.run);
+    json["out_of_memory_rank"] = p.told_rank;
     json["out_of_memory_report"] = {{"step", place.step},
                                     {"phase", place.phase},
                                     {"of", place.of},

@@ -37,6 +37,7 @@ struct RunSummary {
   std::string machine;                ///< its profile's name, or a recording's GPU; empty: not known
   std::optional<Bytes> memory_limit;  ///< of a plan, where it is not the machine's memory
   std::string ranks;                  ///< of a plan: how its ranks differ, as the plan said it; empty: all alike
+  std::uint32_t told_rank = 0;        ///< whose the run's times and memory are
   std::string ranks_cost;             ///< then: what that costs, as the plan said it
   std::string fabric;                 ///< of a plan: --fabric; empty: the machine's
   std::string topology;               ///< of a plan: the file of --topology; empty: the machine's links

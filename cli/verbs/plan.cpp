@@ -40,13 +40,26 @@ struct PlanOptions {
   bool json = false;
 };
 
-/// Changes of settings that would let it run, each simulated.
-Result<sim::Remedies> what_fits(const Planned& planned, Console& console) {
+/// Changes of settings that would let it run, each simulated: of ranks that have lengths of their own, as if all had
+/// the longest one.
+Result<sim::Remedies> what_fits(const Planned& planned, const sim::Differences& ranks, Console& console) {
   const auto workloads = traces::workloads_of(planned.source, planned.machine);
   Progress progress(console, "simulating what would fit");
-  return sim::find_remedies(*workloads, planned.machine,
-                            {planned.settings, planned.memory_limit, sim::hardware_threads(),
-                             [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
+  sim::RemedyRequest request{planned.settings, planned.memory_limit, sim::hardware_threads(),
+                             [&](std::size_t done, std::size_t all) { progress.at(done, all); }};
+  for (const sim::RankDifference& rank : ranks.ranks)
+    if (rank.seq > request.settings.seq.value_or(0)) request.settings.seq = rank.seq;
+  auto found = sim::find_remedies(*workloads, planned.machine, request);
+  if (found && ranks.lengths_differ())
+    std::erase_if(found->useful, [&](const sim::Remedy& one) { return one.settings.seq != request.settings.seq; });
+  return found;
+}
+
+/// Whether a rank that has not the others' program, by its source or its extra products, is the one that does not fit.
+bool own_program_fails(const sim::Differences& ranks, const sim::Prediction& p) {
+  return std::any_of(ranks.ranks.begin(), ranks.ranks.end(), [&](const sim::RankDifference& rank) {
+    return rank.rank == p.told_rank && (rank.gemms || (rank.workload != nullptr && rank.seq == 0));
+  });
 }
 
 /// Why a plan is not compared with that of another version; empty: it is.
@@ -108,9 +121,14 @@ Result<int> keep_part(const PlanOptions& options, const sim::Part& part, const s
 }
 
 /// Where the plan runs out of memory; none where it does not, and, with a warning, where that was not found out.
-std::optional<sim::Remedies> what_fits_instead(const Planned& planned, const sim::Prediction& p, Console& console) {
+std::optional<sim::Remedies> what_fits_instead(const Planned& planned, const sim::Differences& ranks,
+                                               const sim::Prediction& p, Console& console) {
   if (!p.out_of_memory) return std::nullopt;
-  auto found = what_fits(planned, console);
+  if (own_program_fails(ranks, p)) {
+    console.note(fmt::format("what would fit was not simulated: rank {} runs a program of its own", p.told_rank));
+    return std::nullopt;
+  }
+  auto found = what_fits(planned, ranks, console);
   if (found) return std::move(*found);
   console.warn("what would fit was not found out: " + found.error().text());
   return std::nullopt;
@@ -154,7 +172,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
     console.note("a job that runs out of memory has no step that a link which flaps could lengthen");
   if (*part) return keep_part(options, **part, *p, *known, console);
   keep_fingerprint(p->run, *known);
-  const std::optional<sim::Remedies> remedies = what_fits_instead(*planned, *p, console);
+  const std::optional<sim::Remedies> remedies = what_fits_instead(*planned, *ranks, *p, console);
   const sim::Remedies* fitting = remedies ? &*remedies : nullptr;
   std::string no_upgrade;
   const auto upgrade = what_upgrading_moves(*planned, *p, no_upgrade);

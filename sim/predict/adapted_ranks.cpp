@@ -34,7 +34,9 @@ Result<Workload> adapted_source(const RankDifference& difference, const PredictR
   if (!source.has_timing)
     return fail(ErrorKind::usage, fmt::format("rank {}'s source has no times", difference.rank), {},
                 "import it with its profiler trace");
-  auto other = adapt(source, request.settings);
+  Settings settings = request.settings;
+  if (difference.seq > 0) settings.seq = difference.seq;
+  auto other = adapt(source, settings);
   if (!other) {
     Error error = other.error();
     error.what = fmt::format("rank {}'s source: {}", difference.rank, error.what);
@@ -114,9 +116,34 @@ void name_programs(const std::vector<RankDifference>& asked, std::vector<RankGro
                                     [&](const RankDifference& difference) { return difference.rank == group.first; });
     if (found == asked.end()) continue;
     group.gemms = found->gemms;
-    if (found->workload != nullptr)
+    group.seq = found->seq;
+    if (found->workload != nullptr && found->seq == 0)
       group.own_program = from_model(*found->workload) ? "the model " + found->workload->name : "its own recording";
   }
+}
+
+void count_lengths(const PredictRequest& request, const MachineProfile& machine, const AdaptedRanks& ranks,
+                   Prediction& p) {
+  const auto& asked = request.differences;
+  if (!asked.lengths_differ() || request.settings.seq.value_or(0) == 0) return;
+  const double world = request.settings.world();
+  double tokens = world * *request.settings.seq, use = world * p.utilization.value;
+  std::map<std::uint32_t, double> use_of;  // by length
+  for (const RankDifference& rank : asked.ranks) {
+    if (rank.seq == 0) continue;
+    const auto [at, is_new] = use_of.try_emplace(rank.seq);
+    if (is_new && p.utilization.value > 0) {
+      Settings settings = request.settings;
+      settings.seq = rank.seq;
+      const Workload& own = ranks.workloads.at({rank.workload, std::nullopt});
+      at->second = model_flops_utilization(own, settings, machine.peaks, p.step_ms).value;
+    }
+    tokens += static_cast<double>(rank.seq) - *request.settings.seq;
+    use += at->second - p.utilization.value;
+  }
+  p.mean_seq = tokens / world;
+  p.work *= p.mean_seq / *request.settings.seq;
+  p.utilization.value = use / world;
 }
 
 void judge_gemms(const PredictionSpec& spec, const Workload& workload, Nanoseconds gemms, Prediction& p) {

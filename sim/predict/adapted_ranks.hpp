@@ -33,6 +33,10 @@ struct AdaptedRanks {
 /// What the groups of ranks run instead of the others' program: RankGroup::own_program and the like.
 void name_programs(const std::vector<RankDifference>& asked, std::vector<RankGroup>& groups);
 
+/// Where ranks have lengths of their own: tokens and MFU, which `p` has as if all had the job's, in the mean of them.
+void count_lengths(const PredictRequest& request, const MachineProfile& machine, const AdaptedRanks& ranks,
+                   Prediction& p);
+
 /// Of a recording: the extra products are the machine profile's times.
 void judge_gemms(const PredictionSpec& spec, const Workload& workload, Nanoseconds gemms, Prediction& p);
 

@@ -20,7 +20,7 @@ bool is_slow_itself(const Prediction& p, std::uint32_t rank) {
 
 std::vector<RankRun> late_ranks(const Prediction& p) {
   if (!p.stragglers || p.step_ms - p.step_alike_ms < kShownMs) return {};
-  const std::uint32_t own = p.stragglers->ranks.front().rank;
+  const std::uint32_t own = p.told_rank;
   if (const auto& late = p.stragglers->late)
     return late->collectives || late->rank == own ? std::vector<RankRun>{} : std::vector{RankRun{late->rank, 1}};
   const std::vector<RankRun>& equal = p.stragglers->equally_late;

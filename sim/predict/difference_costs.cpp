@@ -23,8 +23,8 @@ void join(const Differences& one, Differences& all) {
 
 std::vector<Kind> kinds_of(const Differences& all) {
   std::vector<Kind> out{{"the slow GPUs", {}},         {"the slow hosts", {}},    {"the ranks' sources", {}},
-                        {"the extra matrices", {}},    {"the slow adapters", {}}, {"the slow NVLinks", {}},
-                        {"other traffic", {}}};
+                        {"the extra matrices", {}},    {"the ranks' lengths", {}}, {"the slow adapters", {}},
+                        {"the slow NVLinks", {}},      {"other traffic", {}}};
   const auto add = [&](std::size_t kind, std::string what) -> Differences& {
     return out[kind].each.emplace_back(NamedDifferences{std::move(what), {}}).differences;
   };
@@ -34,13 +34,15 @@ std::vector<Kind> kinds_of(const Differences& all) {
     if (of.host != 1)
       add(1, fmt::format("rank {}'s host", of.rank)).ranks.push_back({.rank = of.rank, .host = of.host});
     if (of.workload == nullptr) continue;
-    add(of.gemms ? 3 : 2, fmt::format("rank {}'s {}", of.rank, of.gemms ? "extra matrices" : "source")).ranks = {
-        {.rank = of.rank, .workload = of.workload, .gemms = of.gemms}};
+    const bool length = of.seq > 0;
+    const char* what = length ? (of.gemms ? "length and extra matrices" : "length") : of.gemms ? "extra matrices" : "source";
+    add(length ? 4 : of.gemms ? 3 : 2, fmt::format("rank {}'s {}", of.rank, what)).ranks = {
+        {.rank = of.rank, .workload = of.workload, .seq = of.seq, .gemms = of.gemms}};
   }
   for (const SlowAdapter& slow : all.slow_adapters)
-    add(4, fmt::format("adapter {}.{}", slow.node, slow.adapter)).slow_adapters = {slow};
-  for (const SlowLink& slow : all.slow_links) add(5, fmt::format("rank {}'s NVLink", slow.rank)).slow_links = {slow};
-  if (all.background.any()) add(6, "other traffic").background = all.background;
+    add(5, fmt::format("adapter {}.{}", slow.node, slow.adapter)).slow_adapters = {slow};
+  for (const SlowLink& slow : all.slow_links) add(6, fmt::format("rank {}'s NVLink", slow.rank)).slow_links = {slow};
+  if (all.background.any()) add(7, "other traffic").background = all.background;
   return out;
 }
 

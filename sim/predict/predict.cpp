@@ -92,6 +92,7 @@ void add_info(const Workload& workload, const MachineProfile& machine, const Set
 
 /// Of a rank whose own program takes more memory than rank 0's, which the peaks are of.
 void judge_memory(const std::vector<RankDifference>& differences, const RankSimulation& ranks, Prediction& p) {
+  if (p.told_rank > 0) return;  // the peaks are that rank's
   const auto most = std::max_element(ranks.reserved.begin(), ranks.reserved.end());
   const auto workload = static_cast<std::size_t>(most - ranks.reserved.begin());
   if (workload == 0) return;
@@ -144,12 +145,13 @@ Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest&
                                 !records_streams(adapted, request.settings);
     auto alone = simulate(adapted, request.settings, machine, once, p.run);
     FORESHARD_TRY(alone);
-    return RankSimulation{std::move(*alone), {}, false, {}, {}, {}, {}, {}};
+    return RankSimulation{std::move(*alone), {}, false, {}, {}, 0, {}, {}, {}};
   }
   others.differences = request.differences;
   FORESHARD_TRY(adapt_ranks(adapted, request, machine, others, p));
   auto ranks = simulate_ranks(adapted, request.settings, machine, simulation_request, others.differences, p.run);
   FORESHARD_TRY(ranks);
+  p.told_rank = ranks->told;
   p.ranks = ranks->groups;
   name_programs(request.differences.ranks, p.ranks);
   p.step_alike_ms = ranks->alike.ms();
@@ -159,7 +161,7 @@ Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest&
     p.not_valid.push_back(p.warnings.back());
     p.valid = false;
   }
-  judge_memory(others.differences.ranks, *ranks, p);
+  if (!others.differences.lengths_differ()) judge_memory(others.differences.ranks, *ranks, p);
   if (p.hang) ranks->simulation.deadlock = {{}, {}, text_of(*p.hang)};
   return ranks;
 }
@@ -453,6 +455,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms);
   }
   p.work = work_of_steps(workload, request.settings, p.cycle);
+  count_lengths(request, machine, others, p);
   if (!w.has_timing)
     p.warnings.push_back(
         "the workload has no timing (no profiler trace of eager steps was imported): only memory is predicted");

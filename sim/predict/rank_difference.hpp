@@ -1,6 +1,7 @@
 // What a plan is told of ranks that are unlike the others, and what it tells of them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,6 +31,7 @@ struct RankDifference {
   double host = 1;
   /// What it runs instead, adapted to the same settings; null: what the others run. Not owned.
   const Workload* workload = nullptr;
+  std::uint32_t seq = 0;  ///< tokens a sample of `workload`, which is the others' model's; 0: it is of the job's length
   std::optional<ExtraGemms> gemms = {};  ///< what it multiplies beside that; predict() makes it a workload of its own
   std::uint32_t dead_from = kNeverDies;  ///< the step from which on its host issues nothing
   std::optional<SkippedUnit> skips = {};
@@ -42,6 +44,9 @@ struct Differences {
   std::vector<SlowLink> slow_links;
   BackgroundLoad background = {};
 
+  [[nodiscard]] bool lengths_differ() const {
+    return std::any_of(ranks.begin(), ranks.end(), [](const RankDifference& rank) { return rank.seq > 0; });
+  }
   [[nodiscard]] bool links_alike() const { return slow_adapters.empty() && slow_links.empty() && !background.any(); }
   [[nodiscard]] bool empty() const { return ranks.empty() && links_alike(); }
 };
@@ -65,6 +70,7 @@ struct RankGroup {
   bool kept = false;                     ///< Run::rank_ops has the ops of its first rank
   std::string own_program = {};          ///< of an own program: "its own recording", "the model llama-1b"; by predict()
   std::optional<ExtraGemms> gemms = {};  ///< RankDifference::gemms; by predict()
+  std::uint32_t seq = 0;                 ///< RankDifference::seq; by predict()
 };
 
 }  // namespace foreshard::sim

@@ -78,11 +78,15 @@ class ProgramsOfRanks {
       }
       if (logged->out_of_memory) {
         out_.out_of_memory_workload = i;
+        out_.told = lowest_with(i);
         return std::move(out_);
       }
       out_.programs.push_back({i, {}, std::make_unique<HostProgram>(std::move(logged->program))});
     }
     FORESHARD_TRY(same_communicators());
+    if (differences.lengths_differ())
+      out_.told = lowest_with(static_cast<std::uint32_t>(std::max_element(out_.reserved.begin(), out_.reserved.end()) -
+                                                         out_.reserved.begin()));
     out_.machine.network.slow_adapters = differences.slow_adapters;
     out_.machine.links.slow_links = differences.slow_links;
     out_.machine.network.background = differences.background;
@@ -94,6 +98,13 @@ class ProgramsOfRanks {
   }
 
  private:
+  /// The lowest rank that runs a workload; 0: none does.
+  [[nodiscard]] std::uint32_t lowest_with(std::uint32_t workload) const {
+    const auto found = std::find_if(out_.traits.begin(), out_.traits.end(),
+                                    [&](const RankTraits& traits) { return traits.program == workload; });
+    return found == out_.traits.end() ? 0 : static_cast<std::uint32_t>(found - out_.traits.begin());
+  }
+
   /// Once the program is known, whose steps it counts.
   Result<void> let_die(const RankDifference& difference) {
     if (difference.dead_from == kNeverDies) return {};

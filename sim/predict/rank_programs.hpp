@@ -32,9 +32,12 @@ struct RankPrograms {
   std::vector<const Workload*> workloads;  ///< first that of ranks which have none of their own, last `rewritten`
   std::vector<std::unique_ptr<Workload>> rewritten;  ///< those of `workloads` that are no one else's
   std::vector<RankProgram> programs;
-  std::vector<RankTraits> traits;              ///< by rank
-  Nanoseconds alike;                           ///< the steady step of a job whose ranks all run the first workload
-  std::vector<Bytes> reserved;                 ///< by workload: the largest peak of its steps
+  std::vector<RankTraits> traits;  ///< by rank
+  Nanoseconds alike;               ///< the steady step of a job whose ranks all run the first workload
+  std::vector<Bytes> reserved;     ///< by workload: the largest peak of its steps
+  /// The rank whose simulation is told: 0; where ranks have lengths of their own the lowest of those that reserve most;
+  /// where a workload runs out of memory the lowest that runs it.
+  std::uint32_t told = 0;
   std::map<std::uint32_t, SkippedUnit> skips;  ///< by rank, each from a step that is planned
   /// The first workload that runs out of memory: there are no programs then.
   std::optional<std::uint32_t> out_of_memory_workload;

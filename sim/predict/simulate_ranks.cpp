@@ -28,6 +28,7 @@ class RanksSimulation {
     RankSimulation out;
     out.alike = ranks_.alike;
     out.reserved = ranks_.reserved;
+    out.told = ranks_.told;
     out.out_of_memory_workload = ranks_.out_of_memory_workload;
     if (out.out_of_memory_workload) {  // there is no step of such a job
       auto alone = simulate(*ranks_.workloads[*out.out_of_memory_workload], settings_, machine_, request_, run);
@@ -35,11 +36,11 @@ class RanksSimulation {
       out.simulation = std::move(*alone);
       return out;
     }
-    run.units = workload_of(0).units;
-    run.labels = workload_of(0).labels;
+    run.units = workload_of(ranks_.told).units;
+    run.labels = workload_of(ranks_.told).labels;
     const auto job = play();
     FORESHARD_TRY(job);
-    FORESHARD_TRY(again(*job, 0, run, out.simulation));
+    FORESHARD_TRY(again(*job, job->classes.of_rank[ranks_.told], run, out.simulation));
     out.groups = groups_of(*job);
     if (!job->stuck.empty()) {
       FORESHARD_TRY(add_hang(*job, run, out));
@@ -196,7 +197,7 @@ class RanksSimulation {
   [[nodiscard]] Result<Job> play() const {
     JobRequest request = job_request();
     if (!keeps_ops()) {
-      request.keep_meetings = {0};
+      request.keep_meetings = {ranks_.told};
     } else if (!each_is_shown()) {
       const Job job = simulate_job(ranks_.machine, request);
       request.keep_meetings = shown_ranks(job);
@@ -235,11 +236,8 @@ class RanksSimulation {
 
   /// Of the step, or the cycle, that `steps` has for the steady one.
   [[nodiscard]] Nanoseconds steady_of(const JobRequest& request, const Simulation& steps) const {
-    return steady_of(simulate_job(ranks_.machine, request), steps);
-  }
-
-  [[nodiscard]] static Nanoseconds steady_of(const Job& job, const Simulation& steps) {
-    const std::vector<Nanoseconds>& ends = job.of(0).step_ends;
+    const Job job = simulate_job(ranks_.machine, request);
+    const std::vector<Nanoseconds>& ends = job.of(ranks_.told).step_ends;
     if (steps.steady == 0 || steps.steady >= ends.size()) return {};
     const Nanoseconds cycle = ends[steps.steady] - ends[steps.steady - steps.cycle];
     return {cycle.count / static_cast<std::int64_t>(steps.cycle)};
@@ -295,21 +293,23 @@ class RanksSimulation {
   [[nodiscard]] std::uint32_t most_shown() const { return std::max(1U, request_.kept_ranks.value_or(kSmallJob)); }
   [[nodiscard]] bool each_is_shown() const { return ranks_.traits.size() <= std::min(most_shown(), kSmallJob); }
 
-  /// SimulationRequest::kept_ranks.
+  /// SimulationRequest::kept_ranks, the told one first.
   [[nodiscard]] std::vector<std::uint32_t> shown_ranks(const Job& job) const {
-    std::vector<std::uint32_t> out;
+    std::vector<std::uint32_t> out{ranks_.told};
     if (each_is_shown()) {
-      for (std::uint32_t rank = 0; rank < ranks_.traits.size(); ++rank) out.push_back(rank);
+      for (std::uint32_t rank = 0; rank < ranks_.traits.size(); ++rank)
+        if (rank != ranks_.told) out.push_back(rank);
       return out;
     }
+    const std::size_t told = job.classes.of_rank[ranks_.told];
     std::vector<std::size_t> classes;
-    for (std::size_t i = 1; i < job.ranks.size(); ++i) classes.push_back(i);
+    for (std::size_t i = 0; i < job.ranks.size(); ++i)
+      if (i != told) classes.push_back(i);
     const auto key = [&](std::size_t i) {  // nobody has waited to the end for one that never came
       return std::pair(ranks_.traits[job.classes.classes[i].first].dead_from != kNeverDies, job.ranks[i].awaited);
     };
     std::stable_sort(classes.begin(), classes.end(), [&](std::size_t a, std::size_t b) { return key(a) > key(b); });
     classes.resize(std::min<std::size_t>(classes.size(), most_shown() - 1));
-    classes.push_back(0);
     std::sort(classes.begin(), classes.end());
     for (const std::size_t i : classes) out.push_back(job.classes.classes[i].first);
     return out;
@@ -347,10 +347,11 @@ class RanksSimulation {
   Result<void> add_rank_ops(const Job& job, const StepRange& steps, Run& run) const {
     std::map<std::uint32_t, Run> runs;                                         // by class
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;  // by communicator and lowest rank
+    const std::uint32_t told = job.classes.of_rank[ranks_.told];
     for (const std::uint32_t rank : shown_ranks(job)) {
       const std::uint32_t index = job.classes.of_rank[rank];
       const RankClasses::Class& about = job.classes.classes[index];
-      if (index > 0 && !runs.contains(index)) {
+      if (index != told && !runs.contains(index)) {
         Run& other = runs[index];
         other.units = run.units;
         other.labels = workload_of(about.first).labels;
@@ -363,7 +364,7 @@ class RanksSimulation {
         groups[c] =
             numbers.try_emplace({c, job.communicators[c].first(rank)}, static_cast<std::uint32_t>(numbers.size()))
                 .first->second;
-      append_rank_ops(index > 0 ? runs[index] : run, rank, groups, steps, run);
+      append_rank_ops(index != told ? runs[index] : run, rank, groups, steps, run);
     }
     return {};
   }

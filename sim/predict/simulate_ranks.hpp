@@ -1,7 +1,8 @@
 // One simulation of a job whose ranks differ: a slower GPU, a slower host, another program on some of them.
 //
-// How: the program is logged once, the log played on every rank (sim/ranks/job.hpp), and then run again on rank 0's
-// device, whose collectives begin and end when they did in the job. So memory, host and Run are rank 0's as ever.
+// How: the program is logged once, the log played on every rank (sim/ranks/job.hpp), and then run again on the device of
+// one rank, whose collectives begin and end when they did in the job. So memory, host and Run are that rank's: rank 0's,
+// or, where ranks have lengths of their own, of the one that reserves most.
 #pragma once
 
 #include <optional>
@@ -16,13 +17,14 @@
 namespace foreshard::sim {
 
 struct RankSimulation {
-  Simulation simulation;          ///< rank 0's
+  Simulation simulation;          ///< the told rank's
   std::vector<RankGroup> groups;  ///< by lowest rank; of ranks that are all alike none
   bool job = false;               ///< every rank was played, not one for all
   /// The steady step, neither of them anchored: of a job whose ranks are all as the workload says, and of this job with
   /// hosts that cost nothing.
   Nanoseconds alike;
   Nanoseconds gpu_step;
+  std::uint32_t told = 0;       ///< RankPrograms::told
   std::vector<Bytes> reserved;  ///< by workload, in order of the ranks that have it: the largest peak of its steps
   /// The first workload that runs out of memory: `simulation` is then of ranks that all run it, and there are no
   /// groups.
