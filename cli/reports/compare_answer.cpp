@@ -6,32 +6,27 @@
 #include <cmath>
 #include <utility>
 
+#include "cli/reports/phase_table.hpp"
 #include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
 
 namespace foreshard::cli {
 namespace {
 
-constexpr double kLeastMs = 0.005;  // 0.00 as it is printed
-
-bool shown(Nanoseconds time) {
-  return std::abs(time.ms()) >= kLeastMs;
-}
-
 bool shown(const StepPart& part) {
-  return shown(part.difference) || shown(part.contention) ||
+  return part.printed_ms != 0 || part.printed_contention_ms != 0 ||
          std::any_of(part.parts.begin(), part.parts.end(), [](const StepPart& p) { return shown(p); });
 }
 
 /// "compute -1.69 ms (isolated +1.42 ms, kernel contention -3.11 ms)".
 std::string part_text(const StepPart& part) {
-  std::string text = fmt::format("{} {:+.2f} ms", part.name, part.difference.ms());
-  if (shown(part.contention))
+  std::string text = fmt::format("{} {:+.2f} ms", part.name, part.printed_ms);
+  if (part.printed_contention_ms != 0)
     text += fmt::format(" (isolated {:+.2f} ms, kernel contention {:+.2f} ms)",
-                        (part.difference - part.contention).ms(), part.contention.ms());
+                        printed_difference(part.printed_ms, part.printed_contention_ms, 2), part.printed_contention_ms);
   std::string parts;
   for (const StepPart& of : part.parts)
-    if (shown(of)) parts += (parts.empty() ? "" : ", ") + fmt::format("{} {:+.2f} ms", of.name, of.difference.ms());
+    if (of.printed_ms != 0) parts += (parts.empty() ? "" : ", ") + fmt::format("{} {:+.2f} ms", of.name, of.printed_ms);
   return parts.empty() ? text : fmt::format("{} ({})", text, parts);
 }
 
@@ -42,17 +37,38 @@ std::string causes_of(const Comparison& comparison) {
   return text;
 }
 
+/// One side of `rows` by the words of `plan`, without the model's bias.
+struct OneStep {
+  PhaseTime time;
+  Nanoseconds untraced;
+};
+
+OneStep step_of(const std::vector<BreakdownRow>& rows, Nanoseconds BreakdownRow::*side) {
+  const auto sum = [&](TimeCause cause) { return total(rows, cause).*side; };
+  OneStep step;
+  step.time.contention = sum(TimeCause::kernel_contention);
+  step.time.compute = sum(TimeCause::isolated_compute) + step.time.contention;
+  step.time.exposed_communication = sum(TimeCause::exposed_communication);
+  step.time.host = sum(TimeCause::host);
+  step.time.other = sum(TimeCause::other);
+  step.untraced = sum(TimeCause::untraced);
+  return step;
+}
+
 /// The parts of `rows` by the words of `plan`, the largest first.
 std::vector<StepPart> parts_of(const std::vector<BreakdownRow>& rows) {
-  const auto difference = [&](TimeCause cause) {
-    const BreakdownRow sum = total(rows, cause);
-    return sum.b - sum.a;
-  };
-  const Nanoseconds contention = difference(TimeCause::kernel_contention);
-  std::vector<StepPart> parts{{"compute", difference(TimeCause::isolated_compute) + contention, contention}};
-  for (const TimeCause cause :
-       {TimeCause::exposed_communication, TimeCause::host, TimeCause::other, TimeCause::untraced})
-    parts.push_back({cause_title(cause), difference(cause), {}});
+  const OneStep a = step_of(rows, &BreakdownRow::a), b = step_of(rows, &BreakdownRow::b);
+  const Nanoseconds contention = b.time.contention - a.time.contention;
+  std::vector<StepPart> parts{
+      {"compute", b.time.compute - a.time.compute, contention},
+      {cause_title(TimeCause::exposed_communication), b.time.exposed_communication - a.time.exposed_communication, {}},
+      {cause_title(TimeCause::host), b.time.host - a.time.host, {}},
+      {cause_title(TimeCause::other), b.time.other - a.time.other, {}},
+      {cause_title(TimeCause::untraced), b.untraced - a.untraced, {}}};
+  const std::vector<double> of_a = printed_step_parts(a.time, a.time.sum() + a.untraced);
+  const std::vector<double> of_b = printed_step_parts(b.time, b.time.sum() + b.untraced);
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].printed_ms = printed_difference(of_b[i], of_a[i], 2);
+  parts.front().printed_contention_ms = printed_difference(b.time.contention.ms(), a.time.contention.ms(), 2);
   std::stable_sort(parts.begin(), parts.end(), [](const StepPart& x, const StepPart& y) {
     return std::abs(x.difference.count) > std::abs(y.difference.count);
   });
@@ -61,7 +77,6 @@ std::vector<StepPart> parts_of(const std::vector<BreakdownRow>& rows) {
 
 /// The steps on the timelines are not as long as those that are reported: their causes say little. Empty: they are.
 std::string unlike(const CompareReport& report) {
-  if (report.steps_differ) return "why is not known, as recorded steps differ and one of each run is compared (--step)";
   const auto share = [](const std::optional<TimedStep>& step) {
     if (!step || step->reported.count <= 0) return 0.0;
     return std::abs((step->end - step->begin).ms() / step->reported.ms() - 1);
@@ -74,16 +89,97 @@ std::string unlike(const CompareReport& report) {
   return fmt::format("why is not known well, as a profiled step is {:.0f} % off the measured one", most * 100);
 }
 
-std::string step_line(const CompareReport& report) {
-  const double a = *report.a.step_ms;
-  const double b = *report.b.step_ms;
+/// ": compute -1.69 ms, …", or why that is not said; empty: nothing shows.
+std::string why_words(const CompareReport& report) {
   const std::string doubt = unlike(report);
   const std::string causes = doubt.empty() ? causes_of(report.comparison) : doubt;
-  const std::string why = causes.empty() ? std::string() : ": " + causes;
+  return causes.empty() ? std::string() : ": " + causes;
+}
+
+/// "0.37 ms (0.3 %) more than A"; "as long as A": no difference is printed.
+std::string against(double a, double b, int decimals, const char* unit) {
+  const double difference = printed_difference(b, a, decimals);
+  if (difference == 0) return "as long as A";
+  return fmt::format("{:.{}f} {} ({:.1f} %) {} than A", std::abs(difference), decimals, unit, std::abs(b / a - 1) * 100,
+                     b < a ? "less" : "more");
+}
+
+const char* work_unit(const ComparedWork& work) {
+  const auto is_token = [](const StepShape& shape) { return shape.seq > 1; };
+  return std::any_of(work.a.mean.begin(), work.a.mean.end(), is_token) ? "token" : "sample";
+}
+
+/// "6144 and 8192 tokens a GPU".
+std::string work_words(const ComparedWork& work) {
+  return fmt::format("{:.0f} and {:.0f} {}s a GPU", work.a.work, work.b.work, work_unit(work));
+}
+
+/// "B takes 20.560 us a token, 0.500 us (2.5 %) more than A": of steps of different work.
+std::string per_work(const ComparedWork& work, double a_ms, double b_ms) {
+  const double a = 1e3 * a_ms / work.a.work, b = 1e3 * b_ms / work.b.work;
+  return fmt::format("B takes {:.3f} us a {}, {}", b, work_unit(work), against(a, b, 3, "us"));
+}
+
+/// "B takes 9.00 ms a step, 1.00 ms (10.0 %) less than A": of steps of like work, or of work that is not known.
+std::string like_step(double a, double b) {
+  if (printed_difference(b, a, 2) == 0) return fmt::format("B takes as long as A, {:.2f} ms a step", b);
+  return fmt::format("B takes {:.2f} ms a step, {}", b, against(a, b, 2, "ms"));
+}
+
+/// Of both runs' step times.
+std::string mean_line(const ComparedWork& work) {
+  const double a = *work.a.mean_ms, b = *work.b.mean_ms;
+  if (work.different())
+    return fmt::format("A's step time, {:.2f} ms, and B's, {:.2f} ms, are of different work, {}: {}", a, b,
+                       work_words(work), per_work(work, a, b));
+  if (work.a.mean.empty() || work.b.mean.empty())
+    return fmt::format("A takes {:.2f} ms a step and B {:.2f} ms, means of steps whose sizes are not known", a, b);
+  if (work.a.mean == work.b.mean)
+    return fmt::format("in the mean of the same steps, of {}: {}", shape_words(work.a.mean), like_step(a, b));
+  return fmt::format("in the mean of steps of {} in A and of {} in B, which have as many {}s: {}",
+                     shape_words(work.a.mean), shape_words(work.b.mean), work_unit(work), like_step(a, b));
+}
+
+std::string time_place(const TimedStep& step, char run) {
+  if (step.recording != Recording::trace) return fmt::format("step {} of {}", step.index, run);
+  return fmt::format("step {} of the trace of {}{}", step.index, run,
+                     step.index == 0 ? ", the profiler's first, which begins with an idle GPU" : "");
+}
+
+/// Of runs whose steps differ: of the two steps that are laid side by side.
+std::string pair_line(const CompareReport& report) {
+  const ComparedSide &a = report.comparison.a, &b = report.comparison.b;
+  if (!a.time || !b.time) return {};
+  const StepShape &of_a = report.work.a.step, &of_b = report.work.b.step;
+  const std::string place_a = time_place(*a.time, 'A'), place_b = time_place(*b.time, 'B');
+  if (of_a.known() && of_a == of_b)
+    return fmt::format("of a step of {} ({}, {}): {}{}", shape_words(of_a), place_a, place_b,
+                       like_step(*report.a.step_ms, *report.b.step_ms), why_words(report));
+  return fmt::format(
+      "no two steps of the timelines are known to be of one size: {} is of {}, {} of {}, and what they differ by is "
+      "not "
+      "the settings' alone",
+      place_a, shape_words(of_a), place_b, shape_words(of_b));
+}
+
+std::vector<std::string> step_lines(const CompareReport& report) {
+  const ComparedWork& work = report.work;
+  if (work.steps_differ) {
+    std::vector<std::string> lines;
+    if (work.a.mean_ms && work.b.mean_ms && *work.a.mean_ms > 0) lines.push_back(mean_line(work));
+    if (std::string pair = pair_line(report); !pair.empty()) lines.push_back(std::move(pair));
+    return lines;
+  }
+  if (!report.a.step_ms || !report.b.step_ms || *report.a.step_ms <= 0) return {};
+  const double a = *report.a.step_ms, b = *report.b.step_ms;
+  if (!work.different()) return {like_step(a, b) + why_words(report)};
+  std::vector<std::string> lines{fmt::format("A's step, {:.2f} ms, and B's, {:.2f} ms, are of different work, {}: {}",
+                                             a, b, work_words(work), per_work(work, a, b))};
   const double difference = printed_difference(b, a, 2);
-  if (difference == 0) return fmt::format("B takes as long as A, {:.2f} ms a step{}", b, why);
-  return fmt::format("B takes {:.2f} ms a step, {:.2f} ms ({:.1f} %) {} than A{}", b, std::abs(difference),
-                     std::abs(b / a - 1) * 100, b < a ? "less" : "more", why);
+  const std::string why = why_words(report);
+  if (difference != 0 || !why.empty())
+    lines.push_back(fmt::format("B's step less A's is {:+.2f} ms{}", difference, why));
+  return lines;
 }
 
 /// What of the causes is the model's, and not the settings'; empty: no recording is held against a plan, or the causes
@@ -116,10 +212,19 @@ std::vector<std::string> ranks_lines(const CompareReport& report) {
   return lines;
 }
 
-std::string memory_line(Bytes a, Bytes b) {
-  if (a == b) return fmt::format("its peak of reserved memory is the same, {}", format_bytes(b));
+/// Of steps that may be of several sizes: of which the peaks are; else empty.
+std::string memory_steps(const ComparedWork& work) {
+  if (!work.steps_differ) return {};
+  const StepShape &a = work.a.memory, &b = work.b.memory;
+  if (a == b && a.known()) return fmt::format(", in a step of {},", shape_words(a));
+  return fmt::format(", in A of a step of {} and in B of {},", shape_words(a), shape_words(b));
+}
+
+std::string memory_line(const ComparedWork& work, Bytes a, Bytes b) {
+  const std::string what = "its peak of reserved memory" + memory_steps(work);
+  if (a == b) return fmt::format("{} is the same, {}", what, format_bytes(b));
   const Bytes difference = printed_difference(a, b);
-  return fmt::format("its peak of reserved memory is {}, {} ({:.1f} %) {}", format_bytes(b), format_bytes(difference),
+  return fmt::format("{} is {}, {} ({:.1f} %) {}", what, format_bytes(b), format_bytes(difference),
                      static_cast<double>(b < a ? a - b : b - a) / static_cast<double>(a) * 100,
                      b < a ? "less" : "more");
 }
@@ -131,7 +236,12 @@ std::vector<StepPart> step_parts(const Comparison& comparison) {
   std::vector<StepPart> parts = parts_of(comparison.breakdown);
   if (comparison.bias.empty()) return parts;
   const BreakdownRow bias = total(comparison.bias);
-  parts.push_back({cause_title(TimeCause::model_bias), bias.b - bias.a, {}, parts_of(comparison.bias)});
+  parts.push_back({cause_title(TimeCause::model_bias),
+                   bias.b - bias.a,
+                   {},
+                   printed_difference(bias.b.ms(), bias.a.ms(), 2),
+                   0,
+                   parts_of(comparison.bias)});
   return parts;
 }
 
@@ -159,11 +269,11 @@ std::vector<std::string> compare_answer(const CompareReport& report) {
     lines.push_back("a job that hangs has no step: times and memory are not compared");
     return lines;
   }
-  if (report.a.step_ms && report.b.step_ms && *report.a.step_ms > 0) lines.push_back(step_line(report));
+  for (std::string& line : step_lines(report)) lines.push_back(std::move(line));
   for (std::string& ranks : ranks_lines(report)) lines.push_back(std::move(ranks));
   if (std::string bias = bias_line(report); !bias.empty()) lines.push_back(std::move(bias));
   if (report.a.peaks && report.b.peaks && report.a.peaks->reserved > 0)
-    lines.push_back(memory_line(report.a.peaks->reserved, report.b.peaks->reserved));
+    lines.push_back(memory_line(report.work, report.a.peaks->reserved, report.b.peaks->reserved));
   return lines;
 }
 

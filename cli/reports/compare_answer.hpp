@@ -13,7 +13,9 @@ namespace foreshard::cli {
 struct StepPart {
   std::string name;
   Nanoseconds difference;
-  Nanoseconds contention;            ///< of `difference`; compute's only
+  Nanoseconds contention;  ///< of `difference`; compute's only
+  double printed_ms = 0;   ///< `difference` as it is printed: of both steps' parts as their table has them, so
+  double printed_contention_ms = 0;  ///< that all parts add up to the printed difference; the same of `contention`
   std::vector<StepPart> parts = {};  ///< of the model's bias: what the recording's own plan differs from it by
 };
 

@@ -11,6 +11,7 @@
 
 #include "cli/reports/compare_answer.hpp"
 #include "cli/reports/json_values.hpp"
+#include "cli/reports/phase_table.hpp"
 #include "cli/terminal/printable.hpp"
 #include "core/base/add_up.hpp"
 #include "core/base/json_io.hpp"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr auto kRight = Table::Align::right;
 constexpr const char* kStepLine = "step_ms";
+constexpr const char* kMeanLine = "mean_step_ms";
 constexpr std::size_t kCauses = EnumNames<TimeCause>::kNames.size();
 
 /// One line of the summary. A value that a run does not have stays empty.
@@ -60,6 +62,7 @@ std::vector<Line> time_lines(const CompareReport& report) {
     return (step->reported - (step->end - step->begin)).ms();
   };
   std::vector<Line> lines;
+  if (report.work.steps_differ) lines.push_back({"time", kMeanLine, report.work.a.mean_ms, report.work.b.mean_ms});
   const auto line = [&](const char* name, std::optional<double> RunSummary::*member, bool part = false) {
     lines.push_back({"time", name, a.*member, b.*member, false, false, part});
     if (report.model) lines.back().planned = (*report.model).*member;
@@ -112,6 +115,29 @@ std::vector<Line> lines_of(const CompareReport& report) {
   return lines;
 }
 
+/// The parts of a step in one column as they are printed, so that they add up to it.
+void print_parts(std::vector<Line>& lines, std::optional<double> Line::*column) {
+  constexpr std::array<const char*, 5> kParts{"compute_ms", "exposed_communication_ms", "host_ms", "other_ms",
+                                              "untraced_ms"};
+  std::array<std::optional<double>*, kParts.size()> cells{};
+  for (Line& line : lines)
+    for (std::size_t i = 0; i < kParts.size(); ++i)
+      if (line.section == "time" && line.name == kParts[i]) cells[i] = &(line.*column);
+  std::array<Nanoseconds, kParts.size()> times;
+  for (std::size_t i = 0; i < kParts.size(); ++i) {
+    if (cells[i] == nullptr || !*cells[i]) return;
+    times[i] = Nanoseconds::from_double(**cells[i] * 1e6);
+  }
+  const PhaseTime step{{}, times[0], {}, times[1], times[2], {}, times[3]};
+  const std::vector<double> parts = printed_step_parts(step, step.sum() + times[4]);
+  for (std::size_t i = 0; i < kParts.size(); ++i) *cells[i] = parts[i];
+}
+
+std::vector<Line> printed_lines(std::vector<Line> lines) {
+  for (const auto column : {&Line::a, &Line::b, &Line::planned}) print_parts(lines, column);
+  return lines;
+}
+
 std::string shown(const std::optional<double>& value, const Line& line) {
   if (!value) return "-";
   if (line.bytes)
@@ -124,6 +150,7 @@ std::string shown_change(const CompareReport& report, const Line& line) {
   const auto& a = line.planned && report.model_of_a ? line.planned : line.a;
   const auto& b = line.planned && !report.model_of_a ? line.planned : line.b;
   if (!a || !b || *a == *b) return {};
+  if (line.name == kMeanLine && report.work.different()) return {};  // of different work: the answer has it a token
   return change(*a, *b);
 }
 
@@ -211,13 +238,15 @@ void print_summary(std::ostream& out, const CompareReport& report) {
     columns.insert(columns.begin() + planned, {report.model_of_a ? "A as planned" : "B as planned", kRight});
   Table table(std::move(columns));
   std::string section;
-  for (const Line& line : lines_of(report)) {
+  const std::vector<Line> lines = lines_of(report), printed = printed_lines(lines);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const Line &line = lines[i], &text = printed[i];
     if (!line.a && !line.b) continue;
     if (line.section != section) table.row({line.section});
     section = line.section;
-    std::vector<std::string> cells{(line.part ? "    " : "  ") + line.name, shown(line.a, line), shown(line.b, line),
+    std::vector<std::string> cells{(line.part ? "    " : "  ") + line.name, shown(text.a, line), shown(text.b, line),
                                    shown_change(report, line)};
-    if (report.model) cells.insert(cells.begin() + planned, line.planned ? shown(line.planned, line) : "");
+    if (report.model) cells.insert(cells.begin() + planned, line.planned ? shown(text.planned, line) : "");
     table.row(cells);
   }
   table.print(out);
@@ -386,14 +415,13 @@ Json json_value(const std::optional<double>& value, const Line& line) {
   return line.bytes || line.count ? Json(static_cast<std::int64_t>(*value)) : Json(*value);
 }
 
-/// B less A as the answer's first lines have it, of a recording's side as its own plan has that: the step and sizes of
-/// what is printed, a part of the step by itself.
+/// B less A as the answer's first lines have it, of a recording's side as its own plan has that: of what is printed.
 Json printed_difference_json(const CompareReport& report, const Line& line) {
   const auto& a = line.planned && report.model_of_a ? line.planned : line.a;
   const auto& b = line.planned && !report.model_of_a ? line.planned : line.b;
   if (!a || !b) return nullptr;
   if (line.count) return static_cast<std::int64_t>(*b - *a);
-  if (!line.bytes) return line.name == kStepLine ? printed_difference(*b, *a, 2) : as_printed(*b - *a, 2);
+  if (!line.bytes) return printed_difference(*b, *a, 2);
   if (*a < 0 || *b < 0) return static_cast<std::int64_t>(*b - *a);
   const auto bytes = static_cast<std::int64_t>(printed_difference(static_cast<Bytes>(*a), static_cast<Bytes>(*b)));
   return *b < *a ? -bytes : bytes;
@@ -425,6 +453,23 @@ Json step_json(const ComparedSide& side) {
                       {"step", side.memory->index},
                       {"peak_ns", side.memory->peak_time.count}};
   return json;
+}
+
+/// Null where both are of the same work, and no steps differ.
+Json work_json(const ComparedWork& work) {
+  if (!work.steps_differ && !work.different()) return nullptr;
+  const auto shape = [](const StepShape& of) {
+    return of.known() ? Json{{"batch", of.batch}, {"seq", of.seq}} : Json(nullptr);
+  };
+  const auto side = [&](const ComparedWork::Side& of) {
+    Json mean = Json::array();
+    for (const StepShape& step : of.mean) mean.push_back(shape(step));
+    return Json{{"step", shape(of.step)},
+                {"memory", shape(of.memory)},
+                {"mean", std::move(mean)},
+                {"mean_work", of.work > 0 ? Json(of.work) : Json(nullptr)}};
+  };
+  return {{"steps_differ", work.steps_differ}, {"a", side(work.a)}, {"b", side(work.b)}};
 }
 
 }  // namespace
@@ -460,16 +505,19 @@ Json compare_json(const CompareReport& report) {
   json["step_ms_source"] = {{"a", text_or_null(report.a.step_ms_source)}, {"b", text_or_null(report.b.step_ms_source)}};
   json["failure"] = {{"a", text_or_null(report.a.failure)}, {"b", text_or_null(report.b.failure)}};
   json["ends"] = {{"a", texts_or_null(report.a.ends)}, {"b", texts_or_null(report.b.ends)}};
+  json["work"] = work_json(report.work);
   json["steps"] = {{"a", step_json(comparison.a)}, {"b", step_json(comparison.b)}};
   json["settings"] = Json::object();
   for (const auto& setting : changed_settings(report.a, report.b))
     json["settings"][setting.key] = {{"a", parse_ordered_json_text(setting.a)},
                                      {"b", parse_ordered_json_text(setting.b)}};
-  for (const Line& line : lines_of(report)) {
+  const std::vector<Line> lines = lines_of(report), printed = printed_lines(lines);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const Line& line = lines[i];
     Json& values = json[line.section][line.name];
     values = {{"a", json_value(line.a, line)},
               {"b", json_value(line.b, line)},
-              {"printed_difference", printed_difference_json(report, line)}};
+              {"printed_difference", printed_difference_json(report, printed[i])}};
     if (line.planned) values[report.model_of_a ? "a_as_planned" : "b_as_planned"] = json_value(line.planned, line);
   }
   json["budget"] = rows_json(comparison.breakdown);

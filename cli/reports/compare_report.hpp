@@ -7,19 +7,39 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "cli/reports/run_summary.hpp"
 #include "cli/terminal/output.hpp"
 #include "core/compare/compare.hpp"
+#include "core/run/step_shapes.hpp"
 
 namespace foreshard::cli {
+
+/// What the compared steps work on, and what the runs' step times are the means of.
+struct ComparedWork {
+  struct Side {
+    StepShape step;               ///< of the step whose time is laid beside the other's
+    StepShape memory;             ///< of the step whose memory is
+    std::vector<StepShape> mean;  ///< of the run's step time (StepShapes::of_mean()), or of the step that was asked for
+    double work = 0;              ///< tokens (or samples) a GPU of a step of `mean`; 0: not known
+    std::optional<double> mean_ms = {};  ///< the run's step time; none: none is known, or a step was asked for
+  };
+  Side a;
+  Side b;
+  /// A run's steps are of several sizes, and none was asked for: one of each is laid beside the other, of one size
+  /// where both have one, and the runs' step times are means.
+  bool steps_differ = false;
+
+  [[nodiscard]] bool different() const { return a.work > 0 && b.work > 0 && a.work != b.work; }
+};
 
 struct CompareReport {
   RunSummary a;
   RunSummary b;
   Comparison comparison;
   std::string different_models;  ///< model_difference(); empty: one model
-  bool steps_differ = false;     ///< a recording of steps of several sizes, of which one is compared
+  ComparedWork work = {};
   /// A recording and a plan that was made from it: the recording's plan at its own settings. What that differs from the
   /// recording by is the model's bias, a cause of its own (Comparison::bias).
   std::optional<RunSummary> model = {};

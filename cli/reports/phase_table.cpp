@@ -42,6 +42,12 @@ std::vector<double> printed_phase_parts(const PhaseTime& step) {
   return parts;
 }
 
+std::vector<double> printed_step_parts(const PhaseTime& step, Nanoseconds reported) {
+  std::vector<double> parts = printed_phase_parts(step);
+  parts.push_back(printed_difference(reported.ms(), step.sum().ms(), kDecimals));
+  return parts;
+}
+
 void print_phase_table(std::ostream& out, const std::string& title, const std::vector<PhaseTime>& rows,
                        const PhaseTime& step) {
   constexpr auto kRight = Table::Align::right;

@@ -1,6 +1,6 @@
 // What a step's time is by phase, as one table: rows and columns add up as they are printed.
 //
-// Who: plan, explain --time --detail. Pure text.
+// Who: plan, explain --time --detail; compare for the parts of its steps. Pure text.
 #pragma once
 
 #include <ostream>
@@ -19,5 +19,9 @@ void print_phase_table(std::ostream& out, const std::string& title, const std::v
 /// rounded, as every line has them, and the last two so that all add up to the step as it is printed. Where neither of
 /// those has what rounding took too much, they may be 0.01 off.
 [[nodiscard]] std::vector<double> printed_phase_parts(const PhaseTime& step);
+
+/// The same of a step that is reported to take `reported`, with what of that is on no timeline behind them: all five
+/// add up to it as it is printed.
+[[nodiscard]] std::vector<double> printed_step_parts(const PhaseTime& step, Nanoseconds reported);
 
 }  // namespace foreshard::cli

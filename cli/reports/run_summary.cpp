@@ -31,11 +31,13 @@ void add_times(const Run& run, const WantedStep& wanted, RunSummary& summary) {
 }
 
 /// "step 2", or "step 1 of the trace, memory of step 3 of the snapshot".
-std::string steps_title(const Run& run, const WantedStep& wanted) {
+std::string steps_title(const Run& run, const WantedStep& wanted, const WantedStep& wanted_memory) {
   const StepRecord* time = timed_step(run, wanted);
-  const auto memory = run.allocator.empty() ? std::nullopt : memory_step(run, wanted);
+  const auto memory = run.allocator.empty() ? std::nullopt : memory_step(run, wanted_memory);
   std::string text = time == nullptr ? std::string() : step_title(run, time->recording, time->index);
-  if (!memory || (time != nullptr && memory->recording == time->recording)) return text;
+  const bool same =
+      memory && time != nullptr && memory->recording == time->recording && (!wanted || wanted == wanted_memory);
+  if (!memory || same) return text;
   const std::string of_memory =
       "memory of " + (memory->index < 0 ? "set-up" : step_title(run, memory->recording, memory->index));
   return text.empty() ? of_memory : text + ", " + of_memory;
@@ -65,7 +67,8 @@ std::string plan_text(const Run& run, const std::string& key, const char* member
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted) {
+RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted, const WantedStep& memory) {
+  const WantedStep& wanted_memory = memory ? memory : wanted;
   RunSummary summary;
   summary.path = path;
   summary.info = run.info;
@@ -89,14 +92,14 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
     if (time) summary.step_ms = time->ms;
     summary.step_ms_source = time ? time->source : "";
   }
-  if (const auto step = memory_step(run, wanted)) {
+  if (const auto step = memory_step(run, wanted_memory)) {
     summary.peaks = step->peaks;
     summary.num_alloc_retries = step->num_alloc_retries;
   }
   summary.graph_pool = graph_pool_bytes(run);
   summary.phases_ms = phases_ms(run, wanted);
   add_times(run, wanted, summary);
-  summary.steps = steps_title(run, wanted);
+  summary.steps = steps_title(run, wanted, wanted_memory);
   return summary;
 }
 

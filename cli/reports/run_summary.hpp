@@ -49,8 +49,9 @@ struct RunSummary {
 };
 
 /// Of `run`, which was read from the store at `path`. `wanted`: of that step, and then no step
-/// time; none: timed_step() and memory_step().
-[[nodiscard]] RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted = {});
+/// time; none: timed_step() and memory_step(). `memory`: the step of the memory, where that is another one.
+[[nodiscard]] RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted = {},
+                                   const WantedStep& memory = {});
 
 /// A text of what a plan printed as JSON, at `key` or at `member` of the object there; empty: no plan, or no such text.
 [[nodiscard]] std::string plan_text(const Run& run, const std::string& key, const char* member = nullptr);

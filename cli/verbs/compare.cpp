@@ -60,10 +60,10 @@ Result<int> compare(const CompareOptions& options, Console& console) {
     return fail(ErrorKind::input, "a job that hangs has no step to lay beside another one",
                 report.a.hangs ? report.a.path : report.b.path,
                 "leave out -o; foreshard view draws what each rank did until then");
-  if (report.steps_differ)
-    console.warn(
-        "recorded steps differ: step times are means of several, but lanes, phases and units are those of the steps "
-        "that are named, which may have other sequence lengths; --step takes the same one of both");
+  if (report.work.steps_differ)
+    console.note(
+        "recorded steps differ: what stands below the first lines is of the steps that are named; --step and --step-b "
+        "take others");
   if (!options.page.empty()) {
     const PageFile file{options.page, "auto", options.force};
     auto written = write_comparison_page(runs[0], options.a, runs[1], options.b, compare_json(report), file, console);

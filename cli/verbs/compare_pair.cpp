@@ -6,6 +6,7 @@
 
 #include "cli/reports/fingerprint.hpp"
 #include "cli/verbs/explain_remedies.hpp"
+#include "cli/verbs/like_steps.hpp"
 #include "core/compare/compare.hpp"
 #include "core/compare/model_difference.hpp"
 #include "core/compare/replayed_phases.hpp"
@@ -14,11 +15,6 @@
 
 namespace foreshard::cli {
 namespace {
-
-/// A recording whose steps differ, or a plan of one.
-bool steps_differ(const Run& run) {
-  return run.results.contains("cycle") || (run.measured && run.measured->cycle > 1);
-}
 
 /// The step time that the budget explains: what the table shows, unless that is host time under a profiler.
 std::optional<Nanoseconds> reported(const RunSummary& summary) {
@@ -60,7 +56,7 @@ Result<sim::Prediction> own_plan(const RecordedSide& side, const ComparedSteps& 
   if (!report.different_models.empty()) return fail(ErrorKind::input, "the models differ");
   if (!side.plan.ranks.empty()) return fail(ErrorKind::input, "the plan's ranks differ (--slow-gpu and the like)");
   if (steps.a || steps.b) return fail(ErrorKind::input, "steps were asked for, and it is known of the usual ones");
-  if (report.steps_differ) return fail(ErrorKind::input, "recorded steps differ");
+  if (report.work.steps_differ) return fail(ErrorKind::input, "recorded steps differ");
   if (const auto failure = plan_failure(side.plan); !failure.empty())
     return fail(ErrorKind::input, fmt::format("the plan {}", failure));
   const auto workload = common_workload(side);
@@ -104,14 +100,17 @@ Result<CompareReport> compare_pair(const Run& a, const std::string& a_path, cons
   const std::array<const Run*, 2> runs{a_replayed ? &*a_replayed : &a, b_replayed ? &*b_replayed : &b};
   const std::array<const std::string*, 2> paths{&a_path, &b_path};
   const std::array<RunSummary*, 2> summaries{&report.a, &report.b};
+  const LikeSteps like = like_steps(*runs[0], *runs[1], steps);
   for (std::size_t i = 0; i < 2; ++i) {
-    *summaries[i] = summarise(*runs[i], *paths[i], i == 0 ? steps.a : steps.b);
+    *summaries[i] =
+        summarise(*runs[i], *paths[i], i == 0 ? like.time_a : like.time_b, i == 0 ? like.memory_a : like.memory_b);
     summaries[i]->fingerprint = fingerprint_of(i == 0 ? a : b);
   }
   report.different_models = model_difference(a, b);
   if (report.hangs()) return report;
-  report.steps_differ = (!steps.a && steps_differ(a)) || (!steps.b && steps_differ(b));
-  CompareRequest request{steps.a, steps.b, reported(report.a), reported(report.b)};
+  report.work = compared_work(*runs[0], *runs[1], steps, like);
+  CompareRequest request{like.time_a,   like.time_b,        like.memory_a,
+                         like.memory_b, reported(report.a), reported(report.b)};
   std::optional<sim::Prediction> own;
   if (a.info.kind == RunKind::imported && b.info.kind == RunKind::planned)
     add_model({a, b, a_path, true}, steps, own, request, report);

@@ -240,8 +240,10 @@ std::optional<PeakStep> peak_step(const std::optional<StepRecord>& record, const
 Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest& request) {
   for (const Run* run : {&a, &b, request.model_a, request.model_b})
     if (run != nullptr) FORESHARD_TRY(check_times(*run));
-  const Side side_a{a, ended_step(a, request.step_a), memory_step(a, request.step_a)};
-  const Side side_b{b, ended_step(b, request.step_b), memory_step(b, request.step_b)};
+  const Side side_a{a, ended_step(a, request.step_a),
+                    memory_step(a, request.memory_a ? request.memory_a : request.step_a)};
+  const Side side_b{b, ended_step(b, request.step_b),
+                    memory_step(b, request.memory_b ? request.memory_b : request.step_b)};
   if (request.step_a && side_a.time == nullptr && !side_a.memory) return no_such_step(a, 'A', *request.step_a);
   if (request.step_b && side_b.time == nullptr && !side_b.memory) return no_such_step(b, 'B', *request.step_b);
   Comparison out;

@@ -113,6 +113,8 @@ struct Comparison {
 struct CompareRequest {
   std::optional<std::int32_t> step_a = {};  ///< none: timed_step() and memory_step() (steady_step.hpp)
   std::optional<std::int32_t> step_b = {};
+  std::optional<std::int32_t> memory_a = {};  ///< of the memory, where that is another step; none: as `step_a`
+  std::optional<std::int32_t> memory_b = {};
   std::optional<Nanoseconds> reported_a = {};  ///< the step time to explain; none: the timeline's own
   std::optional<Nanoseconds> reported_b = {};
   /// Of one side that is a recording, where the other was planned from it: its plan at its own settings. Its time must

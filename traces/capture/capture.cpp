@@ -77,12 +77,19 @@ void drop_broken_step(Hooks& hooks, std::vector<CaptureEvent>& events) {
 
 /// The time side of each size of step: a profiled one, or one scaled from those; none where no profiled step passes
 /// its hooks.
-std::vector<std::optional<StepTiming>> timing_by_size(const StepTiming& timing, StepSizes& sizes, bool& assumed) {
+std::vector<std::optional<StepTiming>> timing_by_size(const StepTiming& timing, StepSizes& sizes, bool& assumed,
+                                                      std::vector<SizedStep>& steps) {
   std::vector<const StepTiming*> profiled;
   for (const StepTiming& size : timing.sizes) profiled.push_back(&size);
   if (profiled.empty()) profiled.push_back(&timing);
   const TimesSources sources = times_sources(sizes, profiled);
   assumed = sources.assumed;
+  for (std::size_t i = 0; !assumed && i < profiled.size(); ++i) {
+    const auto of_size = std::find(sizes.size_of.begin(), sizes.size_of.end(), sources.size_of[i]);
+    const auto place = static_cast<std::size_t>(of_size - sizes.size_of.begin());
+    if (!sources.size_of[i] || place >= sizes.steps.size()) continue;
+    for (const std::int32_t index : profiled[i]->indices) steps.push_back({index, sizes.steps[place]});
+  }
   std::vector<std::optional<StepTiming>> out;
   for (const TimesSource& source : sources.of) {
     if (!source.same_hooks) {
@@ -137,7 +144,8 @@ Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Ca
   bool assumed = false;
   const bool other_hooks = input.timing != nullptr && !sizes.hooks.empty() && !input.timing->sizes.empty() &&
                            hook_places(*input.timing) != sizes.hooks[sizes.size_of.back()];
-  if (input.timing != nullptr && (sizes.differ || other_hooks)) timing = timing_by_size(*input.timing, sizes, assumed);
+  if (input.timing != nullptr && (sizes.differ || other_hooks))
+    timing = timing_by_size(*input.timing, sizes, assumed, capture.profiled);
   const std::size_t untimed = untimed_in_cycle(sizes, timing);
   const bool any_timed = untimed < sizes.cycle;
   for (std::size_t k = 0; k < built.steps.size(); ++k) {

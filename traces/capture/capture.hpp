@@ -45,8 +45,16 @@ struct AllocationNote {
   LabelId module = {};   ///< … the module (core/run/allocation_names.hpp)
 };
 
+/// A step of the profiler trace, and what it is of.
+struct SizedStep {
+  std::int32_t index = 0;  ///< as the trace numbers it
+  RecordedStep size;
+};
+
 struct Capture {
   Workload workload;
+  /// Where recorded steps differ (Workload::recorded): the trace's steps whose size is known and not assumed.
+  std::vector<SizedStep> profiled;
   bool optimizer_began_before = false;  ///< its requests are the optimizer's, but for the states: made earlier
   std::vector<AllocationNote> allocations;
   std::vector<ImportStat> stats;

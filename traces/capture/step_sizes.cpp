@@ -138,6 +138,8 @@ TimesSources times_sources(const StepSizes& sizes, std::span<const StepTiming* c
   const std::vector<double>& bytes = found.bytes;
   TimesSources out;
   out.assumed = found.assumed;
+  for (const std::size_t size : found.size_of)
+    out.size_of.push_back(size == ProfiledSizes::kNone ? std::nullopt : std::optional(size));
   std::vector<HookPlaces> hooks;
   for (const StepTiming* timing : profiled) hooks.push_back(hook_places(*timing));
   for (std::size_t s = 0; s < sizes.bytes.size(); ++s) {

@@ -54,8 +54,9 @@ struct TimesSource {
 };
 
 struct TimesSources {
-  std::vector<TimesSource> of;  ///< by size
-  bool assumed = false;         ///< that a profiled step has one of the sizes was taken for granted
+  std::vector<TimesSource> of;                      ///< by size
+  std::vector<std::optional<std::size_t>> size_of;  ///< by profiled step: its size; none: not a recorded one
+  bool assumed = false;                             ///< that a profiled step has one of the sizes was taken for granted
 };
 
 /// `profiled`: one step of each size in the trace, at least one. A grid of an attention kernel says which size it has

@@ -11,6 +11,7 @@
 
 #include "core/allocator/replay.hpp"
 #include "core/run/graph_replay.hpp"
+#include "core/run/step_shapes.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/straggler/straggler.hpp"
 #include "core/timeline/check_times.hpp"
@@ -65,6 +66,18 @@ void set_device_ends(const Run& run, std::vector<StepRecord>& steps) {
     std::optional<Nanoseconds>& end = std::prev(after)->device_end;
     end = std::max(end.value_or(op.end), op.end);
   }
+}
+
+std::string shapes_of(const Capture& capture) {
+  const auto shape = [](const RecordedStep& step) { return StepShape{step.batch, step.seq}; };
+  std::vector<StepShape> snapshot, trace;
+  for (const RecordedStep& step : capture.workload.recorded) snapshot.push_back(shape(step));
+  for (const SizedStep& step : capture.profiled) {
+    const auto place = static_cast<std::size_t>(std::max(0, step.index));
+    if (place >= trace.size()) trace.resize(place + 1);
+    trace[place] = shape(step.size);
+  }
+  return step_shapes_text(snapshot, trace);
 }
 
 std::string name_of(const std::string& path) {
@@ -640,6 +653,7 @@ Result<void> Importer::take_workload() {
   if (r.measured) r.measured->cycle = capture->workload.cycle;
   notes_ = std::move(capture->allocations);
   add_stats(capture->stats);
+  if (!capture->workload.recorded.empty()) r.results[kStepShapes] = shapes_of(*capture);
   out_.workload = std::move(capture->workload);
   r.workload_json = to_json(*out_.workload);
   return {};

@@ -84,6 +84,7 @@ TEST_CASE("profiled steps have the sizes of their attention, or of the ratio of 
     CHECK_FALSE(found.of[2].profiled);
     CHECK(found.of[2].step == 0);
     CHECK(found.of[2].other == 1U);
+    CHECK(found.size_of == std::vector<std::optional<std::size_t>>{1, 0});
     CHECK(found.of[2].size == Approx(1024.0 / 1536));
     CHECK(found.of[2].other_size == Approx(2048.0 / 1536));
   }
@@ -122,6 +123,7 @@ TEST_CASE("one profiled step without attention is taken for the most frequent si
 
 TEST_CASE("a profiled step of no recorded size is placed by its grids") {
   const TimesSources found = sources(sizes_of({2048, 1024}), {seen(1024, 8), seen(1536, 12)});
+  CHECK(found.size_of == std::vector<std::optional<std::size_t>>{1, std::nullopt});
   CHECK(found.of[1].profiled);
   CHECK_FALSE(found.of[0].profiled);
   CHECK(found.of[0].step == 1);

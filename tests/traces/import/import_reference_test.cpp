@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/run/step_shapes.hpp"
 #include "core/straggler/straggler.hpp"
 #include "tests/catch.hpp"
 #include "tests/truth_folder.hpp"
@@ -61,6 +62,21 @@ TEST_CASE("every step's peaks are the measured ones, to the byte") {
     }
     CHECK(at == measured["memory_steps"].size());
   }
+}
+
+TEST_CASE("a recording whose lengths differ says of which each of its steps is, the profiled ones too") {
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  if (!run_names(*folder).contains("vary_l1b")) FORESHARD_SKIP("no vary_l1b");
+  const auto run = import_run(request_of(*folder, "vary_l1b"));
+  REQUIRE(run);
+  const StepShapes shapes(*run);
+  const std::vector<std::uint32_t> lengths{2048, 1536, 1024, 1536};  // truth.py's --vary, from the first step on
+  for (std::int32_t step = 0; step < 8; ++step)
+    CHECK(shapes.of(Recording::snapshot, step) == StepShape{4, lengths[static_cast<std::size_t>(step) % 4]});
+  // Eight recorded steps, twelve measured ones, and then the profiled two: the cycle begins again.
+  CHECK(shapes.of(Recording::trace, 0) == StepShape{4, 2048});
+  CHECK(shapes.of(Recording::trace, 1) == StepShape{4, 1536});
 }
 
 TEST_CASE("files of different runs are refused, with the file that disagrees") {
