@@ -579,6 +579,24 @@ await check('code of remedies is copied as it stands, and is not broken', async 
   await close();
 });
 
+await check('no table is cut off', async () => {
+  for (const name of ['mlp_record1', 'compare'])
+    for (const width of [420, 1024]) {
+      const { page, close } = await open(name);
+      await page.setViewportSize({ width, height: 900 });
+      await settle(page);
+      const cut = await page.evaluate(() => {
+        for (const box of document.querySelectorAll('.panel details')) box.open = true;
+        return [...document.querySelectorAll('.panel table')].filter((table) => {
+          const box = table.closest('.section') ?? table.closest('.panel');
+          return table.getBoundingClientRect().right > box.getBoundingClientRect().right + 0.5;
+        }).map((table) => table.textContent.slice(0, 60));
+      });
+      assert.deepEqual(cut, [], `at ${width} pixels`);
+      await close();
+    }
+});
+
 await check('no word is broken at 900 pixels', async () => {
   for (const name of ['mlp_record1', 'compare']) {
     const { page, close } = await open(name);
