@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -44,7 +45,7 @@ struct Outcome {
   std::uint64_t events = 0;
   std::uint64_t mismatches = 0;
   std::string first_mismatch;
-  MemoryPeaks peaks;
+  MemoryPeaks peaks;  ///< largest_of() its steps
   AllocatorStatistics statistics;
   std::vector<AllocatorStatistics> steps;
 };
@@ -53,6 +54,25 @@ MemoryPeaks peaks_of(const AllocatorStatistics& s) {
   const auto bytes = [](std::int64_t value) { return static_cast<Bytes>(value < 0 ? 0 : value); };
   return {bytes(s.all.requested_bytes.peak), bytes(s.all.allocated_bytes.peak), bytes(s.all.active_bytes.peak),
           bytes(s.all.reserved_bytes.peak)};
+}
+
+/// Each the largest of any step, so that a what-if is of all that was recorded; `whole`: where no step was told apart.
+MemoryPeaks largest_of(const std::vector<AllocatorStatistics>& steps, const MemoryPeaks& whole) {
+  if (steps.empty()) return whole;
+  MemoryPeaks out;
+  for (const AllocatorStatistics& step : steps) {
+    const MemoryPeaks peaks = peaks_of(step);
+    for (const auto member :
+         {&MemoryPeaks::requested, &MemoryPeaks::allocated, &MemoryPeaks::active, &MemoryPeaks::reserved})
+      out.*member = std::max(out.*member, peaks.*member);
+  }
+  return out;
+}
+
+/// "largest peaks of 8 steps".
+std::string peaks_title(std::size_t steps) {
+  if (steps == 0) return "peaks of the recording";
+  return steps == 1 ? "peaks of its step" : fmt::format("largest peaks of its {} steps", steps);
 }
 
 void add_peaks(Json& json, const MemoryPeaks& peaks) {
@@ -104,7 +124,7 @@ Json as_json(const ReplayRequest& options, const Outcome& outcome, const ReplayR
   json["out_of_memory"] = what_if->failed_allocs > 0;
   json["failed_allocs"] = what_if->failed_allocs;
   json["recorded"] = Json::object();
-  add_peaks(json["recorded"], recorded.peaks);
+  add_peaks(json["recorded"], largest_of(recorded.steps, recorded.peaks));
   return json;
 }
 
@@ -122,7 +142,7 @@ void print_verify(Console& console, const Outcome& outcome, const ReplayReport& 
   if (report.limit)
     table.row({"memory limit",
                fmt::format("{} to {}", format_bytes(report.limit->least), format_bytes(report.limit->below))});
-  table.row({outcome.steps.empty() ? "peaks of the recording" : "peaks of the last step"});
+  table.row({peaks_title(outcome.steps.size())});
   table.row({"  requested", with_exact(outcome.peaks.requested)});
   table.row({"  allocated", with_exact(outcome.peaks.allocated)});
   table.row({"  active", with_exact(outcome.peaks.active)});
@@ -133,16 +153,19 @@ void print_verify(Console& console, const Outcome& outcome, const ReplayReport& 
 }
 
 void print_what_if(Console& console, const Outcome& outcome, const ReplayReport& recorded) {
-  Table table(
-      {{"peak"}, {"recorded", Table::Align::right}, {"asked", Table::Align::right}, {"change", Table::Align::right}});
+  Table table({{peaks_title(outcome.steps.size())},
+               {"recorded", Table::Align::right},
+               {"asked", Table::Align::right},
+               {"change", Table::Align::right}});
   const auto row = [&](const char* name, Bytes before, Bytes after) {
     table.row({name, format_bytes_fixed(before), format_bytes_fixed(after),
                before == after ? "" : change(static_cast<double>(before), static_cast<double>(after))});
   };
-  row("requested", recorded.peaks.requested, outcome.peaks.requested);
-  row("allocated", recorded.peaks.allocated, outcome.peaks.allocated);
-  row("active", recorded.peaks.active, outcome.peaks.active);
-  row("reserved", recorded.peaks.reserved, outcome.peaks.reserved);
+  const MemoryPeaks before = largest_of(recorded.steps, recorded.peaks);
+  row("requested", before.requested, outcome.peaks.requested);
+  row("allocated", before.allocated, outcome.peaks.allocated);
+  row("active", before.active, outcome.peaks.active);
+  row("reserved", before.reserved, outcome.peaks.reserved);
   table.row({"allocation retries", std::to_string(recorded.statistics.num_alloc_retries),
              std::to_string(outcome.statistics.num_alloc_retries)});
   table.print(console.out);
@@ -229,15 +252,16 @@ Result<int> replay(ReplayRequest options, Console& console) {
   const auto config = recorded_config(file->snapshot.settings, options.pytorch);
   if (options.device_memory && !options.memory_fraction && config && config->per_process_memory_fraction >= 1)
     console.warn("--device-memory has no effect without --memory-fraction: the limit is found from the recording");
-  Outcome outcome{recorded->events, recorded->mismatches, recorded->first_mismatch,
-                  recorded->peaks,  recorded->statistics, recorded->steps};
+  Outcome outcome{recorded->events,     recorded->mismatches, recorded->first_mismatch, {},
+                  recorded->statistics, recorded->steps};
+  outcome.peaks = largest_of(recorded->steps, recorded->peaks);
   std::optional<WhatIfReport> asked;
   if (options.alloc_conf || options.memory_limit) {
     auto answer = ask_what_if(options, file->snapshot, *replay_options, *recorded);
     if (!answer && answer.error().kind == ErrorKind::usage) return tl::unexpected(answer.error());
     if (!answer) return tl::unexpected(in_file(answer.error(), options.snapshot));
     asked = std::move(*answer);
-    outcome.peaks = asked->peaks;
+    outcome.peaks = largest_of(asked->steps, asked->peaks);
     outcome.statistics = asked->statistics;
     outcome.steps = asked->steps;
   }
