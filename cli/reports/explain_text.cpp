@@ -115,7 +115,7 @@ void print_holders(std::ostream& out, const ExplainReport& report, const Moment&
     categories.row({std::string(name(share.key)), format_bytes_fixed(share.live),
                     share.pending > 0 ? format_bytes_fixed(share.pending) : "", std::to_string(share.blocks)});
   categories.print(out);
-  if (moment.units.size() > 1) {
+  if (std::any_of(moment.units.begin(), moment.units.end(), [](const auto& share) { return share.key.valid(); })) {
     out << '\n';
     Table units({{"unit"}, {"in use", right}, {"pending free", right}, {"blocks", right}});
     for (std::size_t i = 0; i < moment.units.size() && i < kRows; ++i) {

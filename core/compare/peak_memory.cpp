@@ -1,6 +1,7 @@
 #include "core/compare/peak_memory.hpp"
 
 #include "core/compare/memory_totals.hpp"
+#include "core/run/block_units.hpp"
 
 namespace foreshard {
 namespace {
@@ -32,6 +33,7 @@ PeakMemory peak_memory(const Run& run, const StepRecord& record, PeakStep& step)
       step.peak_time = run.allocator[i].time;
     }
   }
+  const std::vector<UnitId> units = block_units(run);
   PeakMemory out;
   std::int64_t seen = 0;
   for (std::size_t i = 0; i < peak; ++i) {
@@ -40,7 +42,7 @@ PeakMemory peak_memory(const Run& run, const StepRecord& record, PeakStep& step)
     if (change == 0 || entry.block.value >= run.blocks.size()) continue;
     const BlockRecord& block = run.blocks[entry.block.value];
     out.categories[block.category] += change;
-    out.units[unit_name(run, block.unit)] += change;
+    out.units[unit_name(run, units[entry.block.value])] += change;
     seen += change;
   }
   if (peak > 0) out.before_recording = most - seen;

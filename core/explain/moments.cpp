@@ -155,7 +155,7 @@ void Moments::add_shares(const MemoryState& state, Moment& moment) const {
     const BlockRecord* record = record_of(run_, held.block);
     const UnitId unit = record != nullptr ? record->unit : UnitId{};
     categories.add(record != nullptr ? record->category : MemoryCategory::other, unit, held);
-    units.add(unit, unit, held);
+    units.add(record != nullptr ? units_[held.block.value] : UnitId{}, unit, held);
     steps.add(record != nullptr ? record->step : -1, unit, held);
   }
   moment.categories = categories.sorted();

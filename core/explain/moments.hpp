@@ -10,12 +10,14 @@
 
 #include "core/explain/memory_walk.hpp"
 #include "core/explain/waits.hpp"
+#include "core/run/block_units.hpp"
 
 namespace foreshard::explain_detail {
 
 class Moments {
  public:
-  Moments(const Run& run, std::size_t largest) : run_(run), lives_(block_lives(run)), waits_(run), largest_(largest) {
+  Moments(const Run& run, std::size_t largest)
+      : run_(run), lives_(block_lives(run)), units_(block_units(run)), waits_(run), largest_(largest) {
     name_streams();
     find_older_stacks();
   }
@@ -36,6 +38,7 @@ class Moments {
 
   const Run& run_;
   std::vector<BlockLife> lives_;
+  std::vector<UnitId> units_;  // by block
   Waits waits_;
   std::size_t largest_;
   std::vector<std::pair<StreamId, std::string>> names_;  ///< by stream

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/base/check.hpp"
+#include "core/run/block_units.hpp"
 #include "viz/pack/level_widths.hpp"
 
 namespace foreshard::viz {
@@ -102,13 +103,14 @@ void MemoryLevels::name_components() {
 }
 
 void MemoryLevels::name_units() {
+  unit_of_block_ = block_units(run_);
   // The most bytes that each unit's blocks add up to say which units are shown by themselves.
   std::vector<std::int64_t> now(run_.units.size() + 1), most(now.size());
   for (const AllocatorRecord& record : run_.allocator) {
     if (record.action != Action::alloc && record.action != Action::free_requested) continue;
     const bool known = record.block.value < run_.blocks.size();
     const std::size_t unit =
-        std::min<std::size_t>(known ? run_.blocks[record.block.value].unit.value : now.size(), now.size() - 1);
+        std::min<std::size_t>(known ? unit_of_block_[record.block.value].value : now.size(), now.size() - 1);
     now[unit] += (record.action == Action::alloc ? 1 : -1) * block_bytes(run_, record).size;
     most[unit] = std::max(most[unit], now[unit]);
   }
@@ -172,7 +174,7 @@ std::optional<MemoryLevels::Place> MemoryLevels::place(std::size_t event) const 
   out.category = static_cast<std::size_t>(std::find(order.begin(), order.end(), category) - order.begin());
   if (record.block.value >= run_.blocks.size()) return out;
   const BlockRecord& block = run_.blocks[record.block.value];
-  out.unit = unit_component_[std::min<std::size_t>(block.unit.value, run_.units.size())];
+  out.unit = unit_component_[std::min<std::size_t>(unit_of_block_[record.block.value].value, run_.units.size())];
   for (std::size_t i = 0; i < run_.streams.size(); ++i)
     if (run_.streams[i].id == block.stream) out.stream = stream_component_[i];
   for (std::size_t k = 0; k < groups_.size(); ++k) out.group[k] = groups_[k].of_block[record.block.value];

@@ -114,7 +114,8 @@ class MemoryLevels {
 
   const Run& run_;
   Nanoseconds origin_;
-  std::vector<MemoryParts> gap_;               // after each event; empty: not known
+  std::vector<MemoryParts> gap_;  // after each event; empty: not known
+  std::vector<UnitId> unit_of_block_;
   std::vector<std::size_t> unit_component_;    // by unit; the last: no unit
   std::vector<std::size_t> stream_component_;  // by stream; the last: any other
   std::array<BlockGroups, 3> groups_;          // by viz::GroupBy
