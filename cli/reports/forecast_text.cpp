@@ -155,7 +155,8 @@ std::string time_words(double ms) {
 
 /// What it is for: of a run that dies how many steps it lives longer, of one that retries those, else bytes.
 std::string saves_words(const sim::ForecastRemedy& remedy, const sim::SeedsOutcome& before) {
-  if (before.out_of_memory > 0 && remedy.steps_more > 0) return fmt::format("{} steps", remedy.steps_more);
+  if (before.out_of_memory > 0 && remedy.steps_more > 0)
+    return counted(static_cast<std::int64_t>(remedy.steps_more), "step", "steps");
   if (before.out_of_memory > 0)
     return counted(static_cast<std::int64_t>(before.out_of_memory - remedy.over_all.out_of_memory), "seed", "seeds");
   if (before.num_alloc_retries > 0)
@@ -196,6 +197,10 @@ void print_remedy_table(std::ostream& out, const std::vector<sim::ForecastRemedy
   for (const sim::ForecastRemedy& remedy : useful)
     if (remedy.alone == alone) add(remedy.setting, remedy.over_all, saves_words(remedy, before), costs_words(remedy));
   table.print(out);
+  if (before.out_of_memory > 0)
+    out << "saves: how many steps later the run ends, or how many seeds no longer end\n";
+  else if (before.num_alloc_retries > 0)
+    out << "saves: retries that no longer are, and the time that they take\n";
 }
 
 /// "on seed 4 alone", "on the first 512 of 10000 steps of seed 4 alone".

@@ -38,8 +38,11 @@ class StepDrawing {
     const double foot = plot_.bottom() + kRetryRow + 44;
     std::vector<LegendItem> legend{{"allocated, peak of a step", allocated_, {}, 0},
                                    {"reserved, peak of a step", ink_.reserved, {}, 2}};
-    if (any(StepMark::Kind::growth)) legend.push_back({"reserved grew beyond all steps before", ink_.reserved, {}, 0});
-    if (any(StepMark::Kind::retry)) legend.push_back({"segments given back for a request", ink_.alarm, {}, 0});
+    if (any(StepMark::Kind::growth))
+      legend.push_back({"dot: reserved grew beyond all steps before", ink_.reserved, {}, 0});
+    if (any(StepMark::Kind::retry))
+      legend.push_back({"tick below: segments given back for a request (a retry)", ink_.alarm, {}, 0});
+    if (any(StepMark::Kind::out_of_memory)) legend.push_back({"bar: out of memory", ink_.alarm, {}, 3});
     draw_legend(legend, {kPlotMargin, foot, width_ - 2 * kPlotMargin, 0}, ink_.text, svg_);
     const double height = foot + kLegendLine * legend_lines(legend, width_ - 2 * kPlotMargin) + kPlotMargin;
     return svg_document(width_, height, p_.title, ink_.paper, svg_.markup());
