@@ -81,6 +81,7 @@ Json steps_json(const std::vector<sim::PredictedStep>& steps) {
                     {"batch", or_null(step.recorded.batch)},
                     {"seq", or_null(step.recorded.seq)},
                     {"step_ms", step.ms > 0 ? Json(step.ms) : Json(nullptr)},
+                    {"measured_ms", step.measured_ms > 0 ? Json(step.measured_ms) : Json(nullptr)},
                     {"profiled", step.recorded.profiled},
                     {"peak_requested_bytes", step.peaks.requested},
                     {"peak_allocated_bytes", step.peaks.allocated},
@@ -335,21 +336,29 @@ void print_interval(Console& console, const sim::Prediction& p) {
 }
 
 /// Each recorded step, and the one that decides whether it fits.
-void print_steps(Console& console, const sim::Prediction& p) {
+void print_steps(Console& console, const PlanBasis& basis, const sim::Prediction& p) {
   if (p.steps.empty()) return;
   constexpr auto right = Table::Align::right;
-  Table table({{"recorded step", right},
-               {"batch x seq", right},
-               {"step time", right},
-               {"peak allocated", right},
-               {"peak reserved", right}});
+  const bool measured =
+      std::any_of(p.steps.begin(), p.steps.end(), [](const sim::PredictedStep& step) { return step.measured_ms > 0; });
+  const bool as_recorded = p.recorded_on.empty() && (basis.source == nullptr || *basis.source == p.run.settings);
+  std::vector<Table::Column> columns{{"recorded step", right},
+                                     {"batch x seq", right},
+                                     {"step time", right},
+                                     {"peak allocated", right},
+                                     {"peak reserved", right}};
+  if (measured) columns.insert(columns.begin() + 3, {as_recorded ? "measured" : "recorded settings, measured", right});
+  Table table(std::move(columns));
   for (std::size_t k = 0; k < p.steps.size(); ++k) {
     const sim::PredictedStep& step = p.steps[k];
     const bool known = step.recorded.batch > 0 && step.recorded.seq > 0;
     const std::string ms = step.ms > 0 ? milliseconds(step.ms) : "-";
-    table.row({std::to_string(k), known ? fmt::format("{} x {}", step.recorded.batch, step.recorded.seq) : "-",
-               step.recorded.profiled || step.ms <= 0 ? ms : ms + " (scaled)", format_bytes_fixed(step.peaks.allocated),
-               format_bytes_fixed(step.peaks.reserved)});
+    std::vector<std::string> cells{std::to_string(k),
+                                   known ? fmt::format("{} x {}", step.recorded.batch, step.recorded.seq) : "-",
+                                   step.recorded.profiled || step.ms <= 0 ? ms : ms + " (scaled)",
+                                   format_bytes_fixed(step.peaks.allocated), format_bytes_fixed(step.peaks.reserved)};
+    if (measured) cells.insert(cells.begin() + 3, step.measured_ms > 0 ? milliseconds(step.measured_ms) : "-");
+    table.row(std::move(cells));
   }
   const std::size_t largest = sim::largest_step(p.steps);
   const std::string lengths = lengths_of(p.steps);
@@ -365,7 +374,7 @@ void print_steps(Console& console, const sim::Prediction& p) {
 
 namespace {
 
-void print_detail(Console& console, const sim::Prediction& p) {
+void print_detail(Console& console, const PlanBasis& basis, const sim::Prediction& p) {
   constexpr auto kRight = Table::Align::right;
   console.out << '\n';
   Table table({{""}, {"predicted", kRight}, {""}});
@@ -408,7 +417,7 @@ void print_detail(Console& console, const sim::Prediction& p) {
                p.has_time ? fmt::format("{} in the steady step", p.step_num_alloc_retries) : ""});
   table.print(console.out);
   if (p.stragglers) print_stragglers(console.out, *p.stragglers);
-  print_steps(console, p);
+  print_steps(console, basis, p);
   print_collectives(console, p);
   print_repriced(console, p);
   print_interval(console, p);
@@ -423,9 +432,9 @@ void print_prediction(Console& console, const PlanBasis& basis, const sim::Predi
   print_plan_tables(console.out, p, tables);
   if (p.trials) print_trials(console.out, *p.trials);
   if (detail)
-    print_detail(console, p);
+    print_detail(console, basis, p);
   else
-    print_steps(console, p);
+    print_steps(console, basis, p);
   if (const std::string known = fingerprint_of(p.run); !known.empty()) console.out << "\nfingerprint " << known << '\n';
 }
 

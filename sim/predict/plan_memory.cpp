@@ -37,10 +37,10 @@ bool repeats_recording(const Workload& workload, const PredictRequest& request) 
 
 void add_steps(const Workload& adapted, const StepOutcome& outcome, Prediction& p) {
   for (std::size_t k = 0; k < adapted.recorded.size() && k < outcome.steps.size(); ++k)
-    p.steps.push_back({adapted.recorded[k], 0, outcome.steps[k].peaks, outcome.steps[k].num_alloc_retries});
+    p.steps.push_back({adapted.recorded[k], 0, 0, outcome.steps[k].peaks, outcome.steps[k].num_alloc_retries});
   const std::int32_t last = p.out_of_memory ? outcome.out_of_memory_step : outcome.stopped_step.value_or(-1);
   if (last >= 0 && static_cast<std::size_t>(last) < adapted.recorded.size())  // the one that did not come to its end
-    p.steps.push_back({adapted.recorded[static_cast<std::size_t>(last)], 0, p.peaks, p.num_alloc_retries});
+    p.steps.push_back({adapted.recorded[static_cast<std::size_t>(last)], 0, 0, p.peaks, p.num_alloc_retries});
 }
 
 /// Of a simulation that did not run out of memory, as largest_peaks() has them of a prediction.

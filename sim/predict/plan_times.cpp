@@ -11,6 +11,7 @@
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
 #include "sim/predict/cuda_graph.hpp"
+#include "sim/predict/measured_by_step.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -145,6 +146,9 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Setti
   }
   for (std::size_t step = 1; step < p.steps.size(); ++step)
     p.steps[step].ms = (simulation.step_end[step] - simulation.begin_of(step)).ms() * k;
+  const std::vector<double> measured = measured_by_step(workload);
+  for (std::size_t step = 1; step < std::min(measured.size(), p.steps.size()); ++step)
+    p.steps[step].measured_ms = measured[step];
   const bool may_capture =
       !settings.cuda_graph && offers_graph(workload.lowering) && not_capturable(workload, settings).empty();
   warn(spec, from_model(workload), may_capture, p);

@@ -52,7 +52,8 @@ struct PredictedStep {
   RecordedStep recorded;
   double ms = 0;  ///< anchored as Prediction::step_ms; 0: not known, as that of the first, which makes workspaces and
                   ///< optimizer states
-  MemoryPeaks peaks;  ///< of one that ran out of memory, or that hangs: until then
+  double measured_ms = 0;  ///< of the recording's measured steps of its size (measured_by_step()); 0: not known
+  MemoryPeaks peaks;       ///< of one that ran out of memory, or that hangs: until then
   std::int64_t num_alloc_retries = 0;
 };
 
