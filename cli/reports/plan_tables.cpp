@@ -54,10 +54,15 @@ void print_memory(std::ostream& out, const PlanMemory& memory) {
     rows.emplace_back(row.what, row.bytes);
   }
   std::vector<double> bytes;
-  for (const auto& [what, of] : rows) bytes.push_back(static_cast<double>(of));
+  std::vector<Bytes> parts;
+  for (const auto& [what, of] : rows) {
+    bytes.push_back(static_cast<double>(of));
+    parts.push_back(of);
+  }
   const std::vector<double> shares = shares_of(bytes, 1);
+  parts = add_up(parts, memory.reserved);
   for (std::size_t i = 0; i < rows.size(); ++i)
-    table.row({"  " + rows[i].first, format_bytes_fixed(rows[i].second), fmt::format("{:.1f} %", shares[i])});
+    table.row({"  " + rows[i].first, format_bytes_fixed(parts[i]), fmt::format("{:.1f} %", shares[i])});
   table.row({"reserved", format_bytes_fixed(memory.reserved), "100.0 %"});
   out << '\n';
   table.print(out);

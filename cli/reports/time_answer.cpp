@@ -11,6 +11,7 @@
 #include "core/explain_time/time_words.hpp"
 #include "core/explain_time/waited_kinds.hpp"
 #include "core/run/plan_results.hpp"
+#include "core/run/step_shapes.hpp"
 #include "core/run/step_title.hpp"
 
 namespace foreshard::cli {
@@ -21,11 +22,17 @@ namespace {
 /// profiler slows 1.109 and more: tests/reference holds both bounds.
 constexpr double kSlowed = 1.05;
 
-/// Of a recording: that the step is a profiled one, and what one without the profiler takes. Else empty.
+/// Of a recording: that the step is a profiled one, and what one without the profiler takes; of steps that differ of
+/// which size it is. Else empty.
 std::string which_step(const TimeReport& report) {
-  if (report.run.info.kind != RunKind::imported) return {};
+  const StepShapes shapes(report.run);
+  const StepShape shape = shapes.of(report.time.recording, report.time.step);
+  const bool recorded = report.run.info.kind == RunKind::imported;
+  if (shapes.differ())
+    return fmt::format("this step is {}of {}, and others are of other sizes; ", recorded ? "a profiled one, " : "",
+                       shape_words(shape));
+  if (!recorded) return {};
   const std::optional<Measured>& measured = report.run.measured;
-  if (measured && measured->cycle > 1) return "this step is a profiled one, of several that differ; ";
   const double without = measured ? measured->steady_ms() : 0;
   if (without <= 0) return "this step is a profiled one, and none was measured without the profiler; ";
   const double with = report.time.length().ms();

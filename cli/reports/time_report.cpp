@@ -16,6 +16,7 @@
 #include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_words.hpp"
 #include "core/run/phase_words.hpp"
+#include "core/run/step_shapes.hpp"
 #include "core/straggler/straggler_text.hpp"
 
 namespace foreshard::cli {
@@ -35,12 +36,16 @@ std::string two_digits(Nanoseconds time) {
 /// Where the step of the timeline is not the one that is reported.
 void print_reported(std::ostream& out, const TimeReport& report) {
   const TimeExplanation& e = report.time;
-  if (report.reported && report.reported->source == "measured")
-    out << fmt::format("  measured without a profiler: {:.2f} ms ({:+.2f} ms, not in the timeline and in no cause)\n",
-                       report.reported->ms, printed_difference(report.reported->ms, e.length().ms(), 2));
-  else if (report.reported && std::abs(report.reported->ms - e.length().ms()) > kAMean * e.length().ms())
-    out << fmt::format("  the run's step time, {:.2f} ms, is the mean of several steps that differ\n",
-                       report.reported->ms);
+  const bool differ = StepShapes(report.run).differ();
+  const bool measured = report.reported && report.reported->source == "measured";
+  if (const auto ms = differ ? report.measured_of_size : measured ? std::optional(report.reported->ms) : std::nullopt)
+    out << fmt::format("  measured without a profiler{}: {:.2f} ms ({:+.2f} ms, not in the timeline and in no cause)\n",
+                       differ ? ", in the mean of the steps of its size" : "", *ms,
+                       printed_difference(*ms, e.length().ms(), 2));
+  if (measured && !differ) return;
+  if (report.reported && std::abs(report.reported->ms - e.length().ms()) > kAMean * e.length().ms())
+    out << fmt::format("  the run's step time, {:.2f} ms, is the mean of several steps that differ, of {}\n",
+                       report.reported->ms, shape_words(StepShapes(report.run).of_mean()));
 }
 
 /// `all`: the lines that are left out, too.
@@ -121,6 +126,27 @@ void print_faster(std::ostream& out, const TimeReport& report, bool detail) {
   table.print(out);
 }
 
+/// Of a recording that a late rank held up: why the plan without that is shorter by another time than the waits for it;
+/// empty where it is by as much.
+std::string keeps_up_words(const TimeReport& report) {
+  const auto& measured = report.run.measured;
+  if (!measured || measured->late_rank < 0 || !report.reported || report.reported->source != "measured") return {};
+  const double saved = printed_difference(report.reported->ms, report.remedies->step_ms, 2);
+  const Nanoseconds waited = cause_totals(report.time)[static_cast<std::size_t>(IdleCause::late_rank)].time;
+  if (waited.count == 0 || std::abs(saved - waited.ms()) < kWorthANote * report.reported->ms) return {};
+  const std::string line = fmt::format(
+      "the {:.2f} ms that were measured are {:.2f} ms more than if rank {} keeps up, and "
+      "{} ms of a step are waits for it: ",
+      report.reported->ms, saved, measured->late_rank, two_digits(waited));
+  if (saved < waited.ms())
+    return line + "without it other collectives, which end while this rank waits, are waited for themselves";
+  return line + fmt::format(
+                    "while collectives stand until it comes, this rank computes beside them, and more slowly (in "
+                    "all, kernels lose {} ms beside collectives); the rest is what the plan and the profiled "
+                    "step differ by",
+                    two_digits(report.time.kernel_contention));
+}
+
 void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
   if (!report.remedies) {
     out << fmt::format("\nnothing was simulated: {}\n", report.no_remedies);
@@ -135,6 +161,7 @@ void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
                        report.machine, all.same * 100);
   for (const std::string& why : all.own_not_valid) out << "  not valid, as it is and with any change: " << why << '\n';
   if (!all.faster.empty()) print_faster(out, report, detail);
+  if (const std::string words = keeps_up_words(report); !words.empty()) out << "  " << words << '\n';
   if (!detail && all.faster.size() > kRemedies)
     out << fmt::format("  and {} more (--detail)\n", all.faster.size() - kRemedies);
   list_settings(out, "no difference", all.no_difference, detail);

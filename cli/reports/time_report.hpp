@@ -43,11 +43,13 @@ struct TimeReport {
   std::vector<PathRow> critical_path;
   std::optional<StepTime> reported;      ///< what `plan` and `compare` call the step; none: another step was asked for
   std::optional<Stragglers> stragglers;  ///< none: one rank was recorded
-  std::optional<sim::TimeRemedies> remedies;   ///< none: not asked for, or nothing to simulate from
-  std::string no_remedies = {};                ///< why there are none; empty where there are
-  std::string machine = {};                    ///< name of the profile that they were simulated on
-  std::string machine_note = {};               ///< why that is not the run's; empty where it is, or was asked for
-  std::string fingerprint = {};                ///< of the run; empty: a store without
+  std::optional<sim::TimeRemedies> remedies;  ///< none: not asked for, or nothing to simulate from
+  std::string no_remedies = {};               ///< why there are none; empty where there are
+  std::string machine = {};                   ///< name of the profile that they were simulated on
+  std::string machine_note = {};              ///< why that is not the run's; empty where it is, or was asked for
+  std::string fingerprint = {};               ///< of the run; empty: a store without
+  /// Of a recording whose steps differ: the mean of the measured steps of the step's size, ms; none: not known.
+  std::optional<double> measured_of_size = {};
   std::optional<CleanStep> clean = {};         ///< none: no profiler slowed the step
   std::optional<RemedySource> source = {};     ///< none: RUN is no store, which plan could take
   std::optional<RankPath> rank_path = {};      ///< of the step; none: one rank was recorded

@@ -34,10 +34,13 @@ std::string time_words(Nanoseconds time) {
   return time.count < kSmall ? fmt::format("{:.1f} us", time.us()) : fmt::format("{:.2f} ms", time.ms());
 }
 
-/// Nothing where nothing shows.
-std::string or_blank(Nanoseconds time) {
-  constexpr std::int64_t kShown = 5'000;
-  return time.count < kShown ? "" : ms(time);
+/// Of a cause that takes `printed` ms in the table: a part of it is not printed as longer than that.
+std::string longest_words(const Run& run, const TimeExplanation& e, const CauseTotal& total, double printed) {
+  const IdlePart& part = e.parts[total.longest];
+  const bool more = as_printed(part.length().ms(), 2) > printed;
+  const bool before = part.cause == IdleCause::launch || part.cause == IdleCause::kernel_gap;
+  return fmt::format("{}, {}{}", more ? fmt::format("{:.2f} ms", printed) : time_words(part.length()),
+                     before ? "before " : "", op_words(run, part.op));
 }
 
 /// Compute as every line has it; the causes behind it so that all add up to the step.
@@ -65,11 +68,12 @@ void print_causes(std::ostream& out, const Run& run, const TimeExplanation& e, s
                {"exposed", Align::right},
                {"times", Align::right},
                {"longest"}});
-  std::vector<std::vector<std::string>> rows{
-      {"compute", "", "", "", "",
-       e.kernel_contention.count > 0 ? fmt::format("of it {} ms slower beside collectives", ms(e.kernel_contention))
-                                     : ""}};
-  std::vector<double> times{e.compute.ms()};
+  const std::string contention = e.kernel_contention.count > 0
+                                     ? fmt::format("of it {} ms slower beside collectives", ms(e.kernel_contention))
+                                     : "";
+  std::vector<std::string> names{"compute"};
+  std::vector<const CauseTotal*> shown{nullptr};
+  std::vector<double> times{e.compute.ms()}, exposed{0};
   CauseTotal others;
   for (std::size_t i = 0; i < causes.size(); ++i) {
     const CauseTotal& total = totals[static_cast<std::size_t>(causes[i])];
@@ -79,23 +83,25 @@ void print_causes(std::ostream& out, const Run& run, const TimeExplanation& e, s
       others.parts += total.parts;
       continue;
     }
-    const IdlePart& part = e.parts[total.longest];
-    times.push_back(total.time.ms());
-    rows.push_back({std::string(title(causes[i])), "", "", or_blank(total.exposed), std::to_string(total.parts),
-                    fmt::format("{}, {}", time_words(part.length()),
-                                causes[i] != IdleCause::launch && causes[i] != IdleCause::kernel_gap
-                                    ? op_words(run, part.op)
-                                    : "before " + op_words(run, part.op))});
+    names.emplace_back(title(causes[i]));
+    shown.push_back(&total);
   }
   if (others.parts > 0) {
-    times.push_back(others.time.ms());
-    rows.push_back({"other causes", "", "", or_blank(others.exposed), std::to_string(others.parts), ""});
+    names.emplace_back("other causes");
+    shown.push_back(&others);
+  }
+  for (std::size_t i = 1; i < shown.size(); ++i) {
+    times.push_back(shown[i]->time.ms());
+    exposed.push_back(shown[i]->exposed.ms());
   }
   const std::vector<double> printed = printed_causes(times, e.length()), shares = shares_of(times, 1);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows[i][1] = fmt::format("{:.2f}", printed[i]);
-    rows[i][2] = fmt::format("{:.1f} %", shares[i]);
-    table.row(rows[i]);
+  exposed = add_up(exposed, e.exposed_communication.ms(), 2);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::string longest = i == 0 ? contention : std::string();
+    if (i > 0 && shown[i] != &others) longest = longest_words(run, e, *shown[i], printed[i]);
+    table.row({names[i], fmt::format("{:.2f}", printed[i]), fmt::format("{:.1f} %", shares[i]),
+               exposed[i] > 0 ? fmt::format("{:.2f}", exposed[i]) : std::string(),
+               i == 0 ? std::string() : std::to_string(shown[i]->parts), longest});
   }
   table.row({"step", ms(e.length()), "100.0 %", ms(e.exposed_communication), "", ""});
   table.print(out);

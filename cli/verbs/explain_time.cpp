@@ -15,6 +15,8 @@
 #include "cli/verbs/run_links.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/run/plan_results.hpp"
+#include "core/run/step_shapes.hpp"
+#include "sim/predict/measured_by_step.hpp"
 #include "sim/roofline/roofline.hpp"
 #include "viz/svg/time_path.hpp"
 
@@ -41,6 +43,17 @@ Result<int> explain_hang(const ExplainedTime& wanted, Console& console) {
   return static_cast<int>(kDone);
 }
 
+/// Of a recording whose steps differ.
+std::optional<double> measured_of_size(const ExplainedTime& wanted, const TimeExplanation& time) {
+  if (wanted.of_run == nullptr || wanted.run.info.kind != RunKind::imported) return std::nullopt;
+  const StepShape shape = StepShapes(wanted.run).of(time.recording, time.step);
+  const std::vector<double> measured = sim::measured_by_step(*wanted.of_run);
+  for (std::size_t k = 0; k < measured.size(); ++k)
+    if (const RecordedStep& step = wanted.of_run->recorded[k]; StepShape{step.batch, step.seq} == shape)
+      return measured[k];
+  return std::nullopt;
+}
+
 /// With the links' profile: where there is none, links_of() has said so.
 Result<void> add_roofline(const ExplainedTime& wanted, TimeReport& report) {
   if (!report.links || wanted.of_run == nullptr) return {};
@@ -62,6 +75,7 @@ Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
       wanted.path, wanted.run, *time, critical_path(wanted.run, *time), std::nullopt, find_stragglers(wanted.run),
       std::nullopt};
   if (!wanted.step) report.reported = step_time(wanted.run);
+  report.measured_of_size = measured_of_size(wanted, *time);
   report.rank_path = rank_path(wanted.run, time->step);
   report.fingerprint = fingerprint_of(wanted.run);
   report.no_remedies = wanted.no_remedies;

@@ -8,6 +8,16 @@
 #include <numeric>
 
 namespace foreshard {
+namespace {
+
+/// In which format_bytes() prints a size.
+Bytes unit_of(Bytes bytes) {
+  Bytes unit = 1;
+  while (bytes / unit >= 1024 && unit < (Bytes{1} << 40U)) unit *= 1024;
+  return unit;
+}
+
+}  // namespace
 
 double as_printed(double value, int decimals) {
   const std::string text = fmt::format("{:.{}f}", value, decimals);
@@ -22,8 +32,7 @@ double printed_difference(double a, double b, int decimals) {
 
 Bytes printed_difference(Bytes a, Bytes b) {
   const Bytes larger = std::max(a, b), smaller = std::min(a, b);
-  Bytes unit = 1;
-  while (larger / unit >= 1024 && unit < (Bytes{1} << 40U)) unit *= 1024;
+  const Bytes unit = unit_of(larger);
   const auto in_unit = [&](Bytes bytes) { return static_cast<double>(bytes) / static_cast<double>(unit); };
   if (larger - smaller < unit) return larger - smaller;
   return static_cast<Bytes>(printed_difference(in_unit(larger), in_unit(smaller), 2) * static_cast<double>(unit));
@@ -50,6 +59,25 @@ std::vector<double> add_up(const std::vector<double>& parts, double whole, int d
   for (std::size_t i = 0; i < static_cast<std::size_t>(up); ++i) ++out[order[i]];
   for (const std::int64_t units_of : out) values.push_back(static_cast<double>(units_of) / scale);
   return values;
+}
+
+std::vector<Bytes> add_up(const std::vector<Bytes>& parts, Bytes whole) {
+  const Bytes unit = unit_of(whole);
+  if (unit == 1) return parts;
+  const auto in_unit = [&](Bytes bytes) { return static_cast<double>(bytes) / static_cast<double>(unit); };
+  double rest = as_printed(in_unit(whole), 2);
+  std::vector<Bytes> out = parts;
+  Bytes* last = nullptr;
+  for (Bytes& part : out) {
+    const bool large = unit_of(part) == unit;
+    if (large && last != nullptr) rest -= as_printed(in_unit(*last), 2);
+    if (large) last = &part;
+    if (!large) rest -= in_unit(part);
+  }
+  // Parts that do not make the whole stay as they are.
+  if (last != nullptr && std::abs(rest - in_unit(*last)) <= 0.01 * static_cast<double>(parts.size()) && rest > 0)
+    *last = static_cast<Bytes>(std::llround(rest * static_cast<double>(unit)));
+  return out;
 }
 
 std::vector<double> shares_of(const std::vector<double>& parts, int decimals) {

@@ -26,6 +26,10 @@ namespace foreshard {
 /// alone.
 [[nodiscard]] std::vector<double> add_up(const std::vector<double>& parts, double whole, int decimals);
 
+/// Sizes as format_bytes_fixed() has them, each in its own unit, as every table has them, but that the last one in the
+/// unit of `whole` takes what rounding leaves: a reader who adds up what is printed comes to it.
+[[nodiscard]] std::vector<Bytes> add_up(const std::vector<Bytes>& parts, Bytes whole);
+
 /// In percent of their sum; none of them where that is 0.
 [[nodiscard]] std::vector<double> shares_of(const std::vector<double>& parts, int decimals);
 

@@ -22,6 +22,18 @@ TEST_CASE("parts add up to the whole that stands beside them") {
   CHECK(add_up({1.234, 2.344}, 9, 2) == std::vector<double>{1.23, 2.34});  // not parts of it
 }
 
+TEST_CASE("sizes add up to the one below them, each in its own unit") {
+  const Bytes third = kGiB + kGiB / 3;  // 1.33 each, and 4.00
+  const std::vector<Bytes> parts = add_up({third, third, third}, 3 * third);
+  CHECK(format_bytes_fixed(parts[0]) == "1.33 GiB");
+  CHECK(format_bytes_fixed(parts[1]) == "1.33 GiB");
+  CHECK(format_bytes_fixed(parts[2]) == "1.34 GiB");
+  // A small one stays as it is, and the others add up to what it leaves.
+  CHECK(format_bytes_fixed(add_up({third, third, 64 * kMiB}, 2 * third + 64 * kMiB)[2]) == "64.00 MiB");
+  CHECK(add_up({5, 7}, Bytes{12}) == std::vector<Bytes>{5, 7});
+  CHECK(add_up({third, third}, 9 * third) == std::vector<Bytes>{third, third});  // not parts of it
+}
+
 TEST_CASE("a difference is that of the numbers beside it") {
   CHECK(printed_difference(1.006, 0.994, 2) == Approx(0.02));
   CHECK(printed_difference(1.004, 0.996, 2) == Approx(0));
