@@ -52,14 +52,14 @@ Result<OfRank> parse_of_rank(std::string_view option, const std::string& text) {
 }
 
 Result<OfRanks> parse_of_ranks(std::string_view option, const std::string& text, std::string_view example) {
-  constexpr std::uint32_t kMostRanks = 1U << 20U;  // beyond that it is a typing error
+  constexpr std::uint32_t kMaxRanks = 1U << 20U;  // beyond that it is a typing error
   const std::size_t equals = text.find('=');
   const std::string_view ranks = std::string_view(text).substr(0, equals);
   const std::size_t dash = ranks.find('-');
   const auto first = parse_count(ranks.substr(0, dash));
   const auto last = dash == std::string_view::npos ? first : parse_count(ranks.substr(dash + 1));
   if (equals == std::string::npos || equals + 1 == text.size() || !first || !last || *last < *first ||
-      *last - *first >= kMostRanks)
+      *last - *first >= kMaxRanks)
     return fail(ErrorKind::usage, fmt::format("{} '{}' is not RANK=VALUE or FIRST-LAST=VALUE", option, text), {},
                 fmt::format("as in {} {}", option, example));
   return OfRanks{*first, *last, text.substr(equals + 1)};

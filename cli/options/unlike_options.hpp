@@ -18,7 +18,8 @@ class UnlikeOptions {
   void add_to(OptionSet& set);
 
   /// Of a machine with this network: ranks in order, each once; adapters and links as they were given. Errors (usage):
-  /// what is no rank, factor or product, one that is said twice, and LinkOptions'. Whether a job has them, its plan says.
+  /// what is no rank, factor or product, one that is said twice, and LinkOptions'. Whether a job has them, its plan
+  /// says.
   [[nodiscard]] Result<sim::Differences> read(const sim::Network& network) const;
 
   /// "--slow-gpu 5=1.2 --background-load all=25%": as they were given; empty: none was.

@@ -59,18 +59,19 @@ std::string if_machine(const sim::Prediction& p, bool assumed) {
 std::string memory_line(const sim::Prediction& p, bool assumed) {
   if (p.out_of_memory) {
     const OutOfMemory& oom = *p.out_of_memory;
-    return fmt::format("does not fit{}: {}out of memory in {}: {} asked of the GPU, {} free of {}",
-                       if_machine(p, assumed), p.told_rank > 0 ? fmt::format("rank {} is ", p.told_rank) : std::string(),
-                       text_of(failed_place(p.run)), format_bytes(oom.tried),
-                       format_bytes(oom.device_free), format_bytes(p.memory_capacity));
+    return fmt::format(
+        "does not fit{}: {}out of memory in {}: {} asked of the GPU, {} free of {}", if_machine(p, assumed),
+        p.told_rank > 0 ? fmt::format("rank {} is ", p.told_rank) : std::string(), text_of(failed_place(p.run)),
+        format_bytes(oom.tried), format_bytes(oom.device_free), format_bytes(p.memory_capacity));
   }
   const Bytes left = free_at_peak(p);
-  std::string line = fmt::format(
-      "{}{}: {}{} of {} reserved at the peak{}, {} ({:.0f} %) left", p.may_run_out_of_memory ? "may not fit" : "fits",
-      if_machine(p, assumed), format_bytes(largest_peaks(p).reserved), host_range_words(p),
-      format_bytes(p.memory_capacity),
-      p.mean_seq > 0 ? fmt::format(" of rank {}, which needs most", p.told_rank) : std::string(), format_bytes(printed_difference(p.memory_capacity, p.memory_capacity - left)),
-      share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
+  std::string line =
+      fmt::format("{}{}: {}{} of {} reserved at the peak{}, {} ({:.0f} %) left",
+                  p.may_run_out_of_memory ? "may not fit" : "fits", if_machine(p, assumed),
+                  format_bytes(largest_peaks(p).reserved), host_range_words(p), format_bytes(p.memory_capacity),
+                  p.mean_seq > 0 ? fmt::format(" of rank {}, which needs most", p.told_rank) : std::string(),
+                  format_bytes(printed_difference(p.memory_capacity, p.memory_capacity - left)),
+                  share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
   if (const auto* machine = sim::find_builtin_profile(p.run.info.machine);
       machine != nullptr && p.memory_capacity == sim::memory_options(*machine).capacity && left < machine->memory_other)
     line += fmt::format("; {} are taken for CUDA's context and NCCL beside it, which is assumed",

@@ -110,12 +110,12 @@ Result<ExtraGemms> parse_extra_gemms(const std::string& text) {
   const bool second = take(rest, 'x');
   out.k = take_number(rest);
   if (take(rest, '*')) out.count = take_number(rest);
-  const auto side = [](std::uint32_t size) { return size >= 1 && size <= ExtraGemms::kMostSide; };
-  const bool count = out.count >= 1 && out.count <= ExtraGemms::kMostCount;
+  const auto side = [](std::uint32_t size) { return size >= 1 && size <= ExtraGemms::kMaxSide; };
+  const bool count = out.count >= 1 && out.count <= ExtraGemms::kMaxCount;
   if (!first || !second || !rest.empty() || !side(out.m) || !side(out.n) || !side(out.k) || !count)
     return fail(ErrorKind::usage,
                 fmt::format("'{}' is not MxNxK or MxNxK*COUNT, of sizes from 1 to {} and 1 to {} times", text,
-                            ExtraGemms::kMostSide, ExtraGemms::kMostCount),
+                            ExtraGemms::kMaxSide, ExtraGemms::kMaxCount),
                 {}, "as in 8192x8192x8192*2: M x K by K x N, twice in front of each block's forward");
   return out;
 }

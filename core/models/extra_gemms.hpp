@@ -16,8 +16,8 @@ namespace foreshard {
 
 /// `count` products of m × k by k × n in bfloat16 in front of the forward of each block.
 struct ExtraGemms {
-  static constexpr std::uint32_t kMostSide = 1U << 20U;
-  static constexpr std::uint32_t kMostCount = 1000;
+  static constexpr std::uint32_t kMaxSide = 1U << 20U;
+  static constexpr std::uint32_t kMaxCount = 1000;
 
   std::uint32_t m = 0;
   std::uint32_t n = 0;

@@ -22,9 +22,9 @@ void join(const Differences& one, Differences& all) {
 }
 
 std::vector<Kind> kinds_of(const Differences& all) {
-  std::vector<Kind> out{{"the slow GPUs", {}},         {"the slow hosts", {}},    {"the ranks' sources", {}},
-                        {"the extra matrices", {}},    {"the ranks' lengths", {}}, {"the slow adapters", {}},
-                        {"the slow NVLinks", {}},      {"other traffic", {}}};
+  std::vector<Kind> out{{"the slow GPUs", {}},      {"the slow hosts", {}},     {"the ranks' sources", {}},
+                        {"the extra matrices", {}}, {"the ranks' lengths", {}}, {"the slow adapters", {}},
+                        {"the slow NVLinks", {}},   {"other traffic", {}}};
   const auto add = [&](std::size_t kind, std::string what) -> Differences& {
     return out[kind].each.emplace_back(NamedDifferences{std::move(what), {}}).differences;
   };
@@ -35,9 +35,14 @@ std::vector<Kind> kinds_of(const Differences& all) {
       add(1, fmt::format("rank {}'s host", of.rank)).ranks.push_back({.rank = of.rank, .host = of.host});
     if (of.workload == nullptr) continue;
     const bool length = of.seq > 0;
-    const char* what = length ? (of.gemms ? "length and extra matrices" : "length") : of.gemms ? "extra matrices" : "source";
-    add(length ? 4 : of.gemms ? 3 : 2, fmt::format("rank {}'s {}", of.rank, what)).ranks = {
-        {.rank = of.rank, .workload = of.workload, .seq = of.seq, .gemms = of.gemms}};
+    const char* what = length     ? (of.gemms ? "length and extra matrices" : "length")
+                       : of.gemms ? "extra matrices"
+                                  : "source";
+    add(length     ? 4
+        : of.gemms ? 3
+                   : 2,
+        fmt::format("rank {}'s {}", of.rank, what))
+        .ranks = {{.rank = of.rank, .workload = of.workload, .seq = of.seq, .gemms = of.gemms}};
   }
   for (const SlowAdapter& slow : all.slow_adapters)
     add(5, fmt::format("adapter {}.{}", slow.node, slow.adapter)).slow_adapters = {slow};

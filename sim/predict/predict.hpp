@@ -154,11 +154,11 @@ struct Prediction {
   std::string recorded_on;
   std::vector<Repriced> repriced;
 
-  /// Whose times, memory and run these are: where ranks have lengths of their own the lowest of those that reserve most,
-  /// else 0; and where a rank's own program runs out of memory, the lowest that runs it.
+  /// Whose times, memory and run these are: where ranks have lengths of their own the lowest of those that reserve
+  /// most, else 0; and where a rank's own program runs out of memory, the lowest that runs it.
   std::uint32_t told_rank = 0;
-  double mean_seq = 0;  ///< where ranks have lengths of their own: tokens a sample in the mean of them, which `work` and
-                        ///< MFU are of
+  double mean_seq = 0;  ///< where ranks have lengths of their own: tokens a sample in the mean of them, which `work`
+                        ///< and MFU are of
   /// Where ranks differ: by lowest rank. The told rank's exposed communication includes its waiting for other ranks.
   std::vector<RankGroup> ranks;
   std::optional<Stragglers> stragglers;    ///< then: who waits for whom, of Run::rank_ops

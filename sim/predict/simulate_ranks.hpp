@@ -1,8 +1,8 @@
 // One simulation of a job whose ranks differ: a slower GPU, a slower host, another program on some of them.
 //
-// How: the program is logged once, the log played on every rank (sim/ranks/job.hpp), and then run again on the device of
-// one rank, whose collectives begin and end when they did in the job. So memory, host and Run are that rank's: rank 0's,
-// or, where ranks have lengths of their own, of the one that reserves most.
+// How: the program is logged once, the log played on every rank (sim/ranks/job.hpp), and then run again on the device
+// of one rank, whose collectives begin and end when they did in the job. So memory, host and Run are that rank's: rank
+// 0's, or, where ranks have lengths of their own, of the one that reserves most.
 #pragma once
 
 #include <optional>

@@ -144,11 +144,10 @@ TEST_CASE("w8_l1b_slow planned without a recording of rank 5, by what it multipl
   four.trace = *folder + "/l1b_implicit.trace.json.xz";
   const auto of_four = traces::import_recording(four);
   REQUIRE((of_four && of_four->workload));
-  const auto model =
-      generate(*preset("llama-1b"), all.workload->settings, machine.host_calls, machine.gpu());
+  const auto model = generate(*preset("llama-1b"), all.workload->settings, machine.host_calls, machine.gpu());
   REQUIRE(model);
-  for (const auto& [source, workload] : {std::pair{"`l1b_implicit.db --gpus 8`", &*of_four->workload},
-                                         std::pair{"`llama-1b --gpus 8 …`", &*model}}) {
+  for (const auto& [source, workload] :
+       {std::pair{"`l1b_implicit.db --gpus 8`", &*of_four->workload}, std::pair{"`llama-1b --gpus 8 …`", &*model}}) {
     INFO(source);
     const auto planned = sim::predict(*workload, machine, request);
     REQUIRE(planned);

@@ -1,9 +1,8 @@
 // Ranks that multiply more matrices in front of each block's forward.
-#include "core/models/extra_gemms.hpp"
-
 #include <algorithm>
 
 #include "core/kernel/kernel_cost.hpp"
+#include "core/models/extra_gemms.hpp"
 #include "sim/compute/prices.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
