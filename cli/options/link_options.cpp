@@ -42,7 +42,10 @@ Result<OfRank> parse_of_rank(std::string_view option, const std::string& text) {
   const std::size_t equals = text.find('=');
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out.rank);
   if (equals == std::string::npos || error != std::errc() || end != text.data() + equals || equals + 1 == text.size())
-    return fail(ErrorKind::usage, fmt::format("{} '{}' is not RANK=VALUE", option, text), {},
+    return fail(ErrorKind::usage,
+                fmt::format("{} '{}' is not {}", option, text,
+                            option == "--skip-unit" ? "RANK=UNIT or RANK=UNIT@STEP" : "RANK=VALUE"),
+                {},
                 fmt::format("as in {} {}", option,
                             option == "--rank-source" ? "5=rank5.db"
                             : option == "--skip-unit" ? "3=layers.5"

@@ -307,6 +307,7 @@ Result<void> RankOptions::add_lengths(const Planned& planned, sim::Differences& 
   Lengths lengths;
   for (const std::string& text : seq_)
     FORESHARD_TRY(text.starts_with('@') ? read_lengths(text.substr(1), world, lengths) : parse_lengths(text, lengths));
+  if (!lengths.empty()) FORESHARD_TRY(sim::check_rank(lengths.rbegin()->first, world, ""));
   std::erase_if(lengths, [&](const auto& of) { return of.second == job; });  // as the others
   if (!lengths.empty() && lengths.rbegin()->first < world && lengths.size() == world)
     return fail(ErrorKind::usage, fmt::format("no rank has the {} tokens of --seq", job), std::string(kRankSeq),

@@ -157,8 +157,7 @@ std::string pair_line(const CompareReport& report) {
                        like_step(*report.a.step_ms, *report.b.step_ms), why_words(report));
   return fmt::format(
       "no two steps of the timelines are known to be of one size: {} is of {}, {} of {}, and what they differ by is "
-      "not "
-      "the settings' alone",
+      "not the settings' alone",
       place_a, shape_words(of_a), place_b, shape_words(of_b));
 }
 

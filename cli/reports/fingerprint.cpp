@@ -42,6 +42,9 @@ std::string differences_question(const sim::Differences& differences) {
     if (rank.dead_from != sim::kNeverDies) question += fmt::format(" rank {} dead from {}", rank.rank, rank.dead_from);
   for (const sim::RankDifference& rank : differences.ranks)
     if (rank.gemms) question += fmt::format(" rank {} gemms {}", rank.rank, text_of(*rank.gemms));
+  for (const sim::RankDifference& rank : differences.ranks)
+    if (rank.skips)
+      question += fmt::format(" rank {} skips {} from {}", rank.rank, rank.skips->unit, rank.skips->from_step);
   for (const sim::SlowAdapter& slow : differences.slow_adapters)
     question += fmt::format(" adapter {}.{} {}", slow.node, slow.adapter, slow.slowdown);
   for (const sim::SlowLink& slow : differences.slow_links)

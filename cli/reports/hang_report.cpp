@@ -64,19 +64,19 @@ std::vector<std::string> hang_lines(const sim::Hang& hang) {
   if (!why.empty()) why += ", and ";
   std::vector<std::string> out{
       fmt::format("hangs: {}{} of {} ranks wait for {} for ever", why, waiting_ranks(hang), hang.world,
-                  hang.dead.empty() || !hang.skips.empty() ? "one another"
-                  : hang.dead.size() == 1                  ? "it"
-                                                           : "them"),
+                  hang.dead.empty()       ? "one another"
+                  : hang.dead.size() == 1 ? "it"
+                                          : "them"),
       fmt::format("PyTorch ends the job {:.1f} s behind {}: {:.0f} minutes after the first "
                   "collective that never ends was issued (ProcessGroupNCCL's timeout), and {:.0f} s for the flight "
                   "recorder; {:.2f} GPU hours of {} GPUs are lost, and what was not in a checkpoint",
                   seconds, hang.steps > 0 ? "its last whole step" : "its begin, with no whole step",
                   sim::kNcclTimeout.ms() / 6e4, sim::kNcclDumpWait.ms() / 1e3, hang.gpu_seconds() / 3600, hang.world)};
   for (const sim::MixedCollectives& mixed : hang.mixed) out.push_back("before it hangs, " + text_of(mixed));
-  if (!hang.skips.empty())
+  if (!hang.skips.empty() && hang.dead.empty())
     out.emplace_back(
-        "what keeps it from that: all ranks run the same units in each step, where the data of one do not come to it "
-        "on a dummy input whose output is added times zero");
+        "what keeps it from that: a rank whose data do not come to a unit runs it all the same, on a dummy input, and "
+        "adds its output times zero");
   return out;
 }
 

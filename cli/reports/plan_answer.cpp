@@ -308,19 +308,26 @@ std::string background_line(const sim::Prediction& p) {
                      p.step_alike_ms);
 }
 
-/// For how long the told rank waits for others.
-Nanoseconds told_waiting(const sim::Prediction& p) {
-  if (!p.stragglers) return {};
-  const std::vector<RankTime>& ranks = p.stragglers->ranks;
-  const auto own =
-      std::find_if(ranks.begin(), ranks.end(), [&](const RankTime& rank) { return rank.rank == p.told_rank; });
-  return own == ranks.end() ? Nanoseconds{} : own->waiting;
+/// How long the told rank waits for others: "for 4.04 ms", and where the others wait for that rank for as long that one
+/// is called late, for how long they do.
+std::string told_waiting(const sim::Prediction& p) {
+  RankTime told;
+  if (p.stragglers)
+    for (const RankTime& rank : p.stragglers->ranks)
+      if (rank.rank == p.told_rank) told = rank;
+  std::string out = fmt::format("for {:.2f} ms", told.waiting.ms());
+  if (told.delay.ms() >= kLateShareOfStep * p.step_ms)
+    out += fmt::format(", and they for it for {:.2f} ms on average", told.delay.ms());
+  return out;
 }
 
 }  // namespace
 
 std::string ranks_line(const sim::Prediction& p) {
   if (std::all_of(p.ranks.begin(), p.ranks.end(), alike)) return background_line(p);
+  if (std::any_of(p.ranks.begin(), p.ranks.end(), [](const sim::RankGroup& group) { return group.skips.has_value(); }))
+    return fmt::format("ranks that differ ({}): what they leave out is not computed, in {:.2f} ms a step",
+                       rank_differences(p), p.step_ms);
   const double longer = p.step_ms - p.step_alike_ms;
   const std::string change =
       std::abs(longer) < sim::kShownMs
@@ -329,8 +336,8 @@ std::string ranks_line(const sim::Prediction& p) {
                         std::abs(share_of(longer, p.step_alike_ms)), longer < 0 ? "shorter" : "longer");
   return fmt::format(
       "ranks that differ ({}) {}: {:.2f} ms if all were alike; in the step rank {} waits for other ranks "
-      "for {:.2f} ms{}",
-      rank_differences(p), change, p.step_alike_ms, p.told_rank, told_waiting(p).ms(), costs_words(p));
+      "{}{}",
+      rank_differences(p), change, p.step_alike_ms, p.told_rank, told_waiting(p), costs_words(p));
 }
 
 std::string fitting_words(const sim::Remedies& remedies, const std::vector<std::string>& said, bool alike) {
@@ -370,6 +377,7 @@ std::string rank_differences(const sim::Prediction& p) {
     if (!group.own_program.empty()) how.push_back(group.own_program);
     if (group.seq > 0) how.push_back(fmt::format("{} tokens a sample", group.seq));
     if (group.gemms) how.push_back(words(*group.gemms));
+    if (group.skips) how.push_back("without " + group.skips->unit);
     if (group.link_slowdown > 1) how.push_back(slowest_words("NVLink", names_of(p.slow_links), group.link_slowdown));
     if (group.network_slowdown > 1)
       how.push_back(slowest_words("adapter", names_of(p.slow_adapters), group.network_slowdown));

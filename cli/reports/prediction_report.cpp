@@ -115,6 +115,7 @@ Json ranks_json(const sim::Prediction& p) {
                       {"network_slowdown", group.network_slowdown},
                       {"background_slowdown", group.background_slowdown},
                       {"program", group.traits.program},
+                      {"own_program", group.own_program.empty() ? Json(nullptr) : Json(group.own_program)},
                       {"seq", or_null(group.seq)},
                       {"gemms", group.gemms ? gemms_json(*group.gemms) : Json(nullptr)}});
   }
@@ -202,10 +203,11 @@ void add_times(const sim::Prediction& p, Json& json) {
 }
 
 void add_memory(const sim::Prediction& p, Json& json) {
-  json["peak_requested_bytes"] = p.peaks.requested;
-  json["peak_allocated_bytes"] = p.peaks.allocated;
-  json["peak_active_bytes"] = p.peaks.active;
-  json["peak_reserved_bytes"] = p.peaks.reserved;
+  const MemoryPeaks peaks = sim::largest_peaks(p);
+  json["peak_requested_bytes"] = peaks.requested;
+  json["peak_allocated_bytes"] = peaks.allocated;
+  json["peak_active_bytes"] = peaks.active;
+  json["peak_reserved_bytes"] = peaks.reserved;
   if (p.graph_pool != GraphPool{}) {
     json["graph_pool_bytes"] = p.graph_pool.reserved;
     json["graph_pool_active_bytes"] = p.graph_pool.active;

@@ -54,10 +54,19 @@ std::optional<double> measured_of_size(const ExplainedTime& wanted, const TimeEx
   return std::nullopt;
 }
 
+/// Whether the plan's ops are those of a rank that runs another program than its workload: other shapes, or more.
+bool runs_own_program(const Run& run) {
+  for (const char* member : {"own_program", "seq", "gemms"})
+    for (const RankMember& rank : ranks_with(run, member))
+      if (rank.told) return true;
+  return false;
+}
+
 /// With the links' profile: where there is none, links_of() has said so.
 Result<void> add_roofline(const ExplainedTime& wanted, TimeReport& report) {
   if (!report.links || wanted.of_run == nullptr) return {};
   const Run& run = diagnosed_run(report);
+  if (runs_own_program(run)) return {};
   const auto machine = machine_of_run(wanted.remedies.machine, run);
   FORESHARD_TRY(machine);
   report.roofline = sim::roofline(run, *wanted.of_run, report.links->loads, diagnosed_time(report), *machine);

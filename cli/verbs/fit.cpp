@@ -12,6 +12,7 @@
 #include "cli/terminal/output.hpp"
 #include "cli/verbs/explain_remedies.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "core/run/plan_results.hpp"
 #include "core/straggler/rank_fit.hpp"
 #include "sim/link_load/link_fit.hpp"
 #include "sim/machine/profile.hpp"
@@ -60,6 +61,12 @@ Result<int> fit(const FitOptions& options, Console& console) {
     return fail(ErrorKind::usage, "what is to be fitted?", {}, "--ranks: what makes the ranks of RUN differ");
   const auto run = traces::read_run(options.run, {console.unverified});
   FORESHARD_TRY(run);
+  if (const auto lengths = ranks_with(*run, "seq"); !lengths.empty())
+    return fail(ErrorKind::input,
+                fmt::format("rank {}'s samples have a length of their own: it does other work, whose times say nothing "
+                            "of its GPU",
+                            lengths.front().first_rank),
+                options.run, "explain --time says who waits for whom; fit a job whose ranks have equal samples");
   auto found = fit_ranks(*run);
   if (!found) return tl::unexpected(not_compared(*run, options.run));
   RankFitReport report{std::move(*found)};

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/adapt/program_kernels.hpp"
 #include "core/settings/settings_names.hpp"
 
@@ -15,9 +17,16 @@ Result<void> refuse(std::string what, std::string hint) {
 /// Settings that change what the user's program itself asks for, which one capture cannot tell.
 Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
   const Settings& have = workload.settings;
-  if (wanted.batch != have.batch || wanted.seq != have.seq)
+  if (wanted.batch != have.batch || wanted.seq != have.seq) {
+    const auto is_wanted = [&](const RecordedStep& step) {
+      return step.batch == wanted.batch && step.seq == wanted.seq;
+    };
+    if (std::any_of(workload.recorded.begin(), workload.recorded.end(), is_wanted))
+      return refuse("its recorded steps differ, and a plan is of all of them: it cannot be of those of one size",
+                    "leave --batch and --seq out: the answer has each size, and each step is in --json's steps");
     return refuse("another batch or sequence length changes the recorded program itself",
                   "record a step at that size, or plan from a model");
+  }
   if (wanted.tensor_parallel != have.tensor_parallel)
     return refuse(fmt::format("tensor_parallel {} instead of the recorded {} changes what each rank computes",
                               wanted.tensor_parallel, have.tensor_parallel),

@@ -17,12 +17,12 @@ bool is_hook(const Op& op, Hook hook, UnitId unit) {
 /// Which ops of `ops` run between the hooks of `unit`, these included, or cast its forward's inputs.
 std::vector<bool> inside(const std::vector<Op>& ops, UnitId unit) {
   std::vector<bool> out(ops.size());
-  bool in = false;
+  int depth = 0;  // a forward may be made again within the backward
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Op& op = ops[i];
-    in = in || is_hook(op, Hook::pre_forward, unit) || is_hook(op, Hook::pre_backward, unit);
-    out[i] = in || op.unit == unit;
-    if (is_hook(op, Hook::post_forward, unit) || is_hook(op, Hook::post_backward, unit)) in = false;
+    if (is_hook(op, Hook::pre_forward, unit) || is_hook(op, Hook::pre_backward, unit)) ++depth;
+    out[i] = depth > 0 || op.unit == unit;
+    if (depth > 0 && (is_hook(op, Hook::post_forward, unit) || is_hook(op, Hook::post_backward, unit))) --depth;
   }
   return out;
 }
@@ -59,13 +59,12 @@ void remove(std::vector<Op>& ops, const std::vector<bool>& in) {
 
 }  // namespace
 
-Result<void> skip_unit(Workload& workload, UnitId unit, std::uint32_t from) {
+Result<void> skip_unit(Workload& workload, UnitId unit, std::uint32_t from, std::int32_t count) {
   if (unit == kRootUnit)
     return fail(ErrorKind::usage, "the root runs in every step: it is the model", {}, "name a unit inside it");
   std::vector<Program> steps;
-  for (std::size_t step = 0; step <= from; ++step) steps.push_back(workload.steps[program_of_step(workload, step)]);
-  for (std::size_t step = from + std::size_t{1}; step < workload.steps.size(); ++step)
-    steps.push_back(workload.steps[step]);
+  for (std::size_t step = 0; step < static_cast<std::size_t>(count); ++step)
+    steps.push_back(workload.steps[program_of_step(workload, step)]);
   const std::string& name = workload.units[unit.value].name;
   for (std::size_t step = from; step < steps.size(); ++step) {
     std::vector<Op>& ops = steps[step].ops;

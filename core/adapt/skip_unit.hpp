@@ -12,10 +12,11 @@
 
 namespace foreshard {
 
-/// From step `from`, counted from 0, on every step runs without `unit` and the units inside it: without their hooks,
-/// their ops between these, and the blocks that they allocate there and that go within the step. What else frees its
-/// blocks meanwhile still does. Steps up to `from` are written out, so that `workload.cycle` is 1 then. Fails (usage)
-/// of the root, of a unit that a step from `from` on does not run, and of one that another unit runs in part inside.
-[[nodiscard]] Result<void> skip_unit(Workload& workload, UnitId unit, std::uint32_t from);
+/// Of `steps` steps those from `from` on, counted from 0, run without `unit` and the units inside it: without their
+/// hooks, their ops between these, and the blocks that they allocate there and that go within the step. What else frees
+/// its blocks meanwhile still does. All of `steps` are written out, of which a longer run repeats the last. Fails
+/// (usage) of the root, of a unit that a step from `from` on does not run, and of one that another unit runs in part
+/// inside.
+[[nodiscard]] Result<void> skip_unit(Workload& workload, UnitId unit, std::uint32_t from, std::int32_t steps);
 
 }  // namespace foreshard

@@ -52,6 +52,25 @@ std::vector<std::string> result_texts(const Run& run, const std::string& key) {
   return out;
 }
 
+std::vector<RankMember> ranks_with(const Run& run, const std::string& member) {
+  std::vector<RankMember> out;
+  const auto kept = run.results.find("ranks");
+  if (run.info.kind != RunKind::planned || kept == run.results.end()) return out;
+  const nlohmann::json ranks = parse_json_text(kept->second);
+  if (!ranks.is_object() || !ranks.contains("groups") || !ranks["groups"].is_array()) return out;
+  const auto number = [](const nlohmann::json& of, const char* key) -> std::optional<std::uint32_t> {
+    const auto found = of.find(key);
+    if (found == of.end() || !found->is_number_unsigned()) return std::nullopt;
+    return found->get<std::uint32_t>();
+  };
+  const std::uint32_t told = number(ranks, "told_rank").value_or(0);
+  for (const nlohmann::json& group : ranks["groups"]) {
+    const auto first = group.is_object() ? number(group, "first_rank") : std::nullopt;
+    if (first && group.contains(member) && !group[member].is_null()) out.push_back({*first, *first == told});
+  }
+  return out;
+}
+
 std::vector<std::string> plan_end(const Run& run) {
   return run.info.kind == RunKind::planned ? result_texts(run, "ends") : std::vector<std::string>{};
 }

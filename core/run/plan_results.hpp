@@ -3,6 +3,7 @@
 // Who: whatever reports a stored run's steps. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,14 @@ namespace foreshard {
 
 /// The answer under a key, where it is a list of texts; else empty.
 [[nodiscard]] std::vector<std::string> result_texts(const Run& run, const std::string& key);
+
+/// A member of the groups of equal ranks in the answer of a plan whose ranks differ ("ranks"), by group that has one:
+/// `own_program`, `seq` or `gemms`. Ranks are the groups' lowest.
+struct RankMember {
+  std::uint32_t first_rank = 0;
+  bool told = false;  ///< the group has the rank whose ops and memory the run is of
+};
+[[nodiscard]] std::vector<RankMember> ranks_with(const Run& run, const std::string& member);
 
 /// What kept a plan from its end: "ran out of memory" or "deadlocks"; empty: nothing did, or it is no plan. None of the
 /// steps of such a run has a time: it was simulated once, without the host's calibration, and its first ones are the

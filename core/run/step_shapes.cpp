@@ -57,6 +57,7 @@ std::string step_shapes_text(const std::vector<StepShape>& snapshot, const std::
 StepShapes::StepShapes(const Run& run) {
   if (run.settings.batch) all_ = {*run.settings.batch, run.settings.seq.value_or(1)};
   of_mean_ = {all_};
+  if (run.info.kind == RunKind::planned && all_.known()) take_ranks(run);
   if (run.info.kind == RunKind::imported)
     take_recorded(run);
   else
@@ -64,6 +65,27 @@ StepShapes::StepShapes(const Run& run) {
   std::sort(of_mean_.begin(), of_mean_.end());
   if (std::any_of(of_mean_.begin(), of_mean_.end(), [](const StepShape& shape) { return !shape.known(); }))
     of_mean_.clear();
+}
+
+/// The step is as long for all ranks, and its work is their mean; the ops are those of the told one.
+void StepShapes::take_ranks(const Run& run) {
+  const nlohmann::json ranks = result_json(run, "ranks");
+  if (!ranks.is_object() || !ranks.value("mean_seq", nlohmann::json()).is_number()) return;
+  const std::uint32_t told = count_of(ranks.value("told_rank", nlohmann::json()));
+  const nlohmann::json groups = ranks.value("groups", nlohmann::json::array());
+  std::vector<StepShape> of_ranks;
+  StepShape of_told = all_;
+  for (const nlohmann::json& group : groups) {
+    if (!group.is_object()) return;
+    const std::uint32_t seq = count_of(group.value("seq", nlohmann::json()));
+    const StepShape shape{all_.batch, seq > 0 ? seq : all_.seq};
+    const std::uint32_t count = std::min(count_of(group.value("ranks", nlohmann::json())), run.settings.world());
+    of_ranks.insert(of_ranks.end(), count, shape);
+    if (count_of(group.value("first_rank", nlohmann::json())) == told) of_told = shape;
+  }
+  if (of_ranks.size() != run.settings.world()) return;
+  of_mean_ = std::move(of_ranks);
+  all_ = of_told;
 }
 
 void StepShapes::take_planned(const Run& run) {

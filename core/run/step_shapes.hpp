@@ -31,11 +31,13 @@ class StepShapes {
   /// The run's steps are of several shapes, also where these are not known.
   [[nodiscard]] bool differ() const { return differ_; }
   [[nodiscard]] StepShape of(Recording recording, std::int32_t index) const;
-  /// Those whose mean the run's step time is, ascending; one where that is of one step. Empty: not known.
+  /// Those whose mean the run's step time is, ascending; one where that is of one step; of a plan whose ranks have
+  /// lengths of their own each rank's. Empty: not known.
   [[nodiscard]] const std::vector<StepShape>& of_mean() const { return of_mean_; }
 
  private:
   void take_planned(const Run& run);
+  void take_ranks(const Run& run);
   void take_recorded(const Run& run);
 
   bool differ_ = false;

@@ -117,6 +117,7 @@ void name_programs(const std::vector<RankDifference>& asked, std::vector<RankGro
     if (found == asked.end()) continue;
     group.gemms = found->gemms;
     group.seq = found->seq;
+    group.skips = found->skips;
     if (found->workload != nullptr && found->seq == 0)
       group.own_program = from_model(*found->workload) ? "the model " + found->workload->name : "its own recording";
   }

@@ -101,7 +101,7 @@ void judge_memory(const std::vector<RankDifference>& differences, const RankSimu
     if (difference.workload == nullptr || std::find(seen.begin(), seen.end(), difference.workload) != seen.end())
       continue;
     seen.push_back(difference.workload);
-    if (seen.size() == workload)
+    if (seen.size() == workload && difference.rank > 0)
       p.warnings.push_back(fmt::format("the peaks are rank 0's; rank {} {} {}", difference.rank,
                                        ranks.out_of_memory_workload ? "runs out of memory beyond" : "reserves",
                                        format_bytes(*most)));
@@ -156,9 +156,9 @@ Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest&
   name_programs(request.differences.ranks, p.ranks);
   p.step_alike_ms = ranks->alike.ms();
   p.hang = ranks->hang;
-  for (const MixedCollectives& mixed : ranks->mixed) {
-    p.warnings.push_back(text_of(mixed));
-    p.not_valid.push_back(p.warnings.back());
+  for (const MixedCollectives& mixed : p.hang ? p.hang->mixed : ranks->mixed) {
+    if (!p.hang) p.warnings.push_back(text_of(mixed));
+    p.not_valid.push_back(text_of(mixed));
     p.valid = false;
   }
   if (!others.differences.lengths_differ()) judge_memory(others.differences.ranks, *ranks, p);

@@ -65,9 +65,10 @@ struct RankGroup {
   /// By what the slowest NVLink, and the slowest adapters, of the groups that they are in are slower: 1 where none is.
   double link_slowdown = 1;
   double network_slowdown = 1;
-  double background_slowdown = 1;        ///< by what other traffic makes their slowest network take longer
-  std::vector<RankRun> members = {};     ///< all of them
-  bool kept = false;                     ///< Run::rank_ops has the ops of its first rank
+  double background_slowdown = 1;     ///< by what other traffic makes their slowest network take longer
+  std::vector<RankRun> members = {};  ///< all of them
+  bool kept = false;                  ///< Run::rank_ops has the ops of its first rank
+  std::optional<SkippedUnit> skips = {};
   std::string own_program = {};          ///< of an own program: "its own recording", "the model llama-1b"; by predict()
   std::optional<ExtraGemms> gemms = {};  ///< RankDifference::gemms; by predict()
   std::uint32_t seq = 0;                 ///< RankDifference::seq; by predict()

@@ -202,19 +202,27 @@ class ProgramsOfRanks {
     traits.kernels *= difference.kernels;
     traits.host *= difference.host;
     if (difference.workload != nullptr) traits.program = place_of(difference.workload);
+    if (difference.workload != nullptr && difference.seq == 0 && !difference.gemms)
+      out_.own_sources = out_.own_sources || same_units(*difference.workload, *out_.workloads[0]);
     return {};
   }
 
   Result<void> leave_out(const RankDifference& difference) {
     if (!difference.skips) return {};
     RankTraits& traits = out_.traits[difference.rank];
-    const auto skipped = from_planned_step(*difference.skips);
+    const auto skipped = from_planned_step(difference.rank, *difference.skips);
     FORESHARD_TRY(skipped);
     out_.skips[difference.rank] = *skipped;
     const auto without = without_unit(traits.program, *skipped);
     FORESHARD_TRY(without);
     traits.program = *without;
     return {};
+  }
+
+  /// Else their collectives have other names, whatever order they are in.
+  [[nodiscard]] static bool same_units(const Workload& a, const Workload& b) {
+    return std::equal(a.units.begin(), a.units.end(), b.units.begin(), b.units.end(),
+                      [](const Unit& one, const Unit& other) { return one.name == other.name; });
   }
 
   std::uint32_t place_of(const Workload* workload) {
@@ -224,12 +232,12 @@ class ProgramsOfRanks {
     return static_cast<std::uint32_t>(out_.workloads.size() - 1);
   }
 
-  [[nodiscard]] Result<SkippedUnit> from_planned_step(SkippedUnit skipped) const {
+  [[nodiscard]] Result<SkippedUnit> from_planned_step(std::uint32_t rank, SkippedUnit skipped) const {
     const auto steps = static_cast<std::uint32_t>(request_.steps.steps);
     if (skipped.from_step == kInReportedStep) skipped.from_step = static_cast<std::uint32_t>(steady_step(steps));
     if (skipped.from_step < steps) return skipped;
     return fail(ErrorKind::usage, fmt::format("steps 0 to {} are planned, not step {}", steps - 1, skipped.from_step),
-                "--skip-unit", fmt::format("give {}@{}, which stands for every later step", skipped.unit, steps - 2));
+                "--skip-unit", fmt::format("give {}={}@{}", rank, skipped.unit, steps - 1));
   }
 
   /// Place of that workload without the unit: ranks that skip the same share one.
@@ -241,13 +249,19 @@ class ProgramsOfRanks {
     const std::vector<Unit>& units = out_.workloads[workload]->units;
     const auto unit =
         std::find_if(units.begin() + 1, units.end(), [&](const Unit& u) { return u.name == skipped.unit; });
+    if (skipped.unit.empty() || skipped.unit == "root" || skipped.unit == "the root")
+      return fail(ErrorKind::usage, "the root runs in every step: it is the model", "--skip-unit",
+                  "name a unit inside it");
     if (unit == units.end())
       return fail(ErrorKind::usage, fmt::format("there is no FSDP unit '{}'", skipped.unit), "--skip-unit",
                   units.size() < 2 ? "the root is the only one"
                                    : fmt::format("the units are {} to {}", units[1].name, units.back().name));
     out_.rewritten.push_back(std::make_unique<Workload>(*out_.workloads[workload]));
-    FORESHARD_TRY(
-        skip_unit(*out_.rewritten.back(), UnitId{static_cast<std::uint32_t>(unit - units.begin())}, skipped.from_step));
+    const UnitId id{static_cast<std::uint32_t>(unit - units.begin())};
+    if (auto done = skip_unit(*out_.rewritten.back(), id, skipped.from_step, request_.steps.steps); !done) {
+      done.error().where = "--skip-unit";
+      return tl::unexpected(std::move(done.error()));
+    }
     skipped_.push_back({workload, skipped, place_of(out_.rewritten.back().get())});
     return skipped_.back().place;
   }

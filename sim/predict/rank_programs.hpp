@@ -44,6 +44,10 @@ struct RankPrograms {
   /// Memory follows the GPU's progress (record_stream) where nothing differs: there are no programs then.
   bool follows_gpu = false;
 
+  /// Whether ranks may call collectives for other units than their group: programs that are not one model's.
+  [[nodiscard]] bool calls_may_differ() const { return !skips.empty() || own_sources; }
+  bool own_sources = false;  ///< some rank has a source of its own, of units that are called the same
+
   [[nodiscard]] bool links_differ() const {
     return !machine.network.slow_adapters.empty() || !machine.links.slow_links.empty() ||
            machine.network.background.any();

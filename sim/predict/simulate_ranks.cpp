@@ -46,7 +46,7 @@ class RanksSimulation {
       FORESHARD_TRY(add_hang(*job, run, out));
       return out;
     }
-    if (!ranks_.skips.empty()) {
+    if (ranks_.calls_may_differ()) {
       const auto names = names_of_programs();
       FORESHARD_TRY(names);
       out.mixed = mixed_collectives(*job, job_request(), *names);

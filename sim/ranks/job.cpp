@@ -411,8 +411,9 @@ class JobSimulation {
     if (&program_of(rank) == &program_of(other)) return true;
     const OpTable::Op& a = table_of(rank).op(op);
     const OpTable::Op& b = table_of(other).op(of_other);
-    const auto& requests = program_of(rank).request_of[a.communicator.value];
-    if (requests.empty()) return true;  // a program that is not of FSDP2's collectives
+    const bool asks = !program_of(rank).request_of[a.communicator.value].empty();
+    if (asks == program_of(other).request_of[b.communicator.value].empty()) return false;
+    if (!asks) return a.work == b.work;  // programs that were logged without prices
     const CollectiveRequest& mine = request_at(rank, a.communicator.value, a.communicator_place);
     const CollectiveRequest& theirs = request_at(other, b.communicator.value, b.communicator_place);
     return mine.kind == theirs.kind && mine.bytes == theirs.bytes;

@@ -36,6 +36,15 @@ TEST_CASE("the same plan has the same fingerprint, and every setting changes it"
   CHECK(all.size() == 5);
 }
 
+TEST_CASE("what a rank skips, from which step on, and which rank it is, each changes the fingerprint") {
+  std::set<std::string> all{planned({})};
+  for (const char* skipped : {"1=layers.0", "1=layers.1", "2=layers.0", "1=layers.0@1", "1=layers.0@3"}) {
+    const Answer answer = run_cli({"plan", "mlp", "--gpus", "4", "--json", "--skip-unit", skipped});
+    all.insert(nlohmann::json::parse(answer.out)["fingerprint"].get<std::string>());
+  }
+  CHECK(all.size() == 6);
+}
+
 TEST_CASE("a profile that says the same has the same digest") {
   const auto folder = std::filesystem::temp_directory_path();
   const auto digest = [&](const std::string& text) {

@@ -89,7 +89,15 @@ tl::unexpected<Error> no_workload(const std::string& path, OpenOptions options) 
 /// Empty: it says nothing of that kind.
 std::string not_taken_over(const std::string& key, const nlohmann::json& answer) {
   if (!answer.is_object()) return {};
-  if (key == "hang") return "in which a rank dies: here none does (plan --dead-rank has one die)";
+  if (key == "hang") {
+    const auto any = [&](const char* list) {
+      const auto found = answer.find(list);
+      return found != answer.end() && !found->empty();
+    };
+    if (any("dead")) return "in which a rank dies: here none does (plan --dead-rank has one die)";
+    if (any("skips")) return "in which a rank does not run a unit: here all do (plan --skip-unit has one skip it)";
+    return {};  // ranks with sources of their own: they differ
+  }
   if (key == "beside") return "beside another job: here its job is alone (plan --beside puts one beside it)";
   if (key != "ranks") return {};
   const auto differ = answer.find("differ");
