@@ -76,7 +76,7 @@ void StepShapes::take_ranks(const Run& run) {
   std::vector<StepShape> of_ranks;
   StepShape of_told = all_;
   for (const nlohmann::json& group : groups) {
-    if (!group.is_object()) return;
+    if (!group.is_object() || of_ranks.size() > run.settings.world()) return;
     const std::uint32_t seq = count_of(group.value("seq", nlohmann::json()));
     const StepShape shape{all_.batch, seq > 0 ? seq : all_.seq};
     const std::uint32_t count = std::min(count_of(group.value("ranks", nlohmann::json())), run.settings.world());
@@ -96,7 +96,7 @@ void StepShapes::take_planned(const Run& run) {
     of_trace_.push_back(step.is_object() ? StepShape{count_of(step.value("batch", nlohmann::json())),
                                                      count_of(step.value("seq", nlohmann::json()))}
                                          : StepShape{});
-  const auto cycle = static_cast<std::size_t>(std::max(1.0, result_number(run, "cycle").value_or(1)));
+  const auto cycle = std::max<std::size_t>(1, count_of(result_json(run, "cycle")));
   std::size_t last = steady_step(of_trace_.size());
   if (cycle > last) last = of_trace_.size() - 1;
   const std::size_t first = last + 1 - std::min(cycle, last + 1);

@@ -233,6 +233,9 @@ class ProgramsOfRanks {
   }
 
   [[nodiscard]] Result<SkippedUnit> from_planned_step(std::uint32_t rank, SkippedUnit skipped) const {
+    if (settings_.cuda_graph)
+      return fail(ErrorKind::usage, "a replay of a CUDA graph runs every unit that was captured, whatever the data are",
+                  "--skip-unit", "leave --cuda-graph out");
     const auto steps = static_cast<std::uint32_t>(request_.steps.steps);
     if (skipped.from_step == kInReportedStep) skipped.from_step = static_cast<std::uint32_t>(steady_step(steps));
     if (skipped.from_step < steps) return skipped;

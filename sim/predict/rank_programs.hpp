@@ -38,6 +38,7 @@ struct RankPrograms {
   /// The rank whose simulation is told: 0; where ranks have lengths of their own the lowest of those that reserve most;
   /// where a workload runs out of memory the lowest that runs it.
   std::uint32_t told = 0;
+  bool own_sources = false;                    ///< some rank has a source of its own, of units that are called the same
   std::map<std::uint32_t, SkippedUnit> skips;  ///< by rank, each from a step that is planned
   /// The first workload that runs out of memory: there are no programs then.
   std::optional<std::uint32_t> out_of_memory_workload;
@@ -46,8 +47,6 @@ struct RankPrograms {
 
   /// Whether ranks may call collectives for other units than their group: programs that are not one model's.
   [[nodiscard]] bool calls_may_differ() const { return !skips.empty() || own_sources; }
-  bool own_sources = false;  ///< some rank has a source of its own, of units that are called the same
-
   [[nodiscard]] bool links_differ() const {
     return !machine.network.slow_adapters.empty() || !machine.links.slow_links.empty() ||
            machine.network.background.any();

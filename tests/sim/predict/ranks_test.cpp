@@ -337,6 +337,10 @@ TEST_CASE("units, steps and ranks that cannot be skipped are refused") {
   CHECK(skipping({{4, {"layers.5"}}}).predict().error().what == "there is no rank 4 in a job of 4");
   CHECK(skipping({{0, {"layers.5"}}, {1, {"layers.5"}}}, 2).predict().error().what ==
         "no rank runs layers.5: nobody waits for it");
+  Plan replayed = skipping({{3, {"layers.5"}}});
+  replayed.request.settings.cuda_graph = CudaGraph{};
+  CHECK(replayed.predict().error().what ==
+        "a replay of a CUDA graph runs every unit that was captured, whatever the data are");
 }
 
 TEST_CASE("ranks are listed as runs of numbers") {
