@@ -194,16 +194,28 @@ void FullyShard::copy_out(ParamGroupId id, const Gather& gather) {
   backend_.begin_section(Section::copy_out, id, pass_of(id.unit));
   backend_.wait_event(StreamRole::compute, gather.event);
   if (gather.work) backend_.wait_event(StreamRole::compute, *gather.work);
+  std::vector<BufferRef> chunks;
   for (std::size_t i = 0; i < p.parameters.size(); ++i) {
     const ParameterPlan& parameter = p.parameters[i];
-    s.unsharded[i] =
-        backend_.allocate({Buffer::unsharded, id, parameter.id, parameter.unsharded, StreamRole::compute}).buffer;
+    const auto allocate = [&](Buffer buffer) {
+      return backend_.allocate({buffer, id, parameter.id, parameter.unsharded, StreamRole::compute}).buffer;
+    };
+    s.unsharded[i] = allocate(Buffer::unsharded);
+    if (parameter.rechunks) chunks.push_back(allocate(Buffer::gathered_chunks));
   }
   const Bytes bytes = gather.small ? p.small_split_metadata : p.split_metadata;
   const BufferRef metadata = backend_.allocate({Buffer::split_metadata, id, {}, bytes, StreamRole::compute}).buffer;
   backend_.issue(CopyOut{id, gather.over(), gather.block, s.unsharded}, StreamRole::compute);
   backend_.free(metadata);
+  free_chunks(chunks);
   backend_.end_section();
+}
+
+/// foreach_all_gather_copy_out's: its list of views goes from the back, the last torch.cat's chunks with the function.
+void FullyShard::free_chunks(const std::vector<BufferRef>& chunks) {
+  if (chunks.empty()) return;
+  for (std::size_t i = chunks.size() - 1; i-- > 0;) backend_.free(chunks[i]);
+  backend_.free(chunks.back());
 }
 
 /// A shard group of one rank (2.7): no collective; inputs are made one parameter at a time. The loop's variable keeps

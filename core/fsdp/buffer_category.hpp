@@ -15,6 +15,7 @@ namespace foreshard {
     case Buffer::offload_cast:
     case Buffer::gather:
     case Buffer::kept_input:
+    case Buffer::gathered_chunks:
       return MemoryCategory::gather_buffers;
     case Buffer::unsharded:
     case Buffer::contiguous:
@@ -22,6 +23,7 @@ namespace foreshard {
       return MemoryCategory::unsharded_parameters;
     case Buffer::reduce_input:
     case Buffer::divided_input:
+    case Buffer::gradient_chunks:
       return MemoryCategory::reduce_buffers;
     case Buffer::reduce_output:
       return casts_back ? MemoryCategory::reduce_buffers : MemoryCategory::sharded_gradients;

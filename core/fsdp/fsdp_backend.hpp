@@ -48,6 +48,8 @@ enum class Buffer : std::uint8_t {
   kept_input = 15,       ///< this rank's part of each all-gather, which the optimizer writes: kept for ever
   float8_amaxes = 16,    ///< Float8Scales, of all units: kept for ever
   float8_scales = 17,    ///< likewise
+  gathered_chunks = 18,  ///< ParameterPlan::rechunks: a parameter's shards one behind the other, as they were gathered
+  gradient_chunks = 19,  ///< … its gradient's, as they are reduced
 };
 
 struct BufferRequest {

@@ -150,6 +150,7 @@ class FullyShard {
   void keep_rendezvous_arrays(ParamGroupId id, StreamRole stream);
   void wait_for_unshard(ParamGroupId id);
   void copy_out(ParamGroupId id, const Gather& gather);
+  void free_chunks(const std::vector<BufferRef>& chunks);
   void use_in_place(ParamGroupId id, const Gather& gather);
   void reshard_contiguous(ParamGroupId id);
   /// Frees resharded blocks, all but those of the unit that was resharded last, or all.
@@ -176,7 +177,8 @@ class FullyShard {
   [[nodiscard]] ChunkCat chunk_cat_of(ParamGroupId id, const Fresh& fresh) const;
   Allocation copy_in_gradients(ParamGroupId id, ChunkCat& cat, const std::vector<Bytes>& chunks, Bytes bytes,
                                MemoryKind kind);
-  void free_gradient(ParamGroupId id, const ChunkCat::Input& input);
+  [[nodiscard]] std::vector<BufferRef> free_copied_gradients(ParamGroupId id, const ChunkCat& cat, BufferRef chunked);
+  [[nodiscard]] BufferRef rechunk_gradients(ParamGroupId id, ChunkCat& cat);
   /// Waits for and frees the oldest reduce-scatter inputs until fewer than `most` are in flight.
   void free_reduce_inputs(std::size_t most);
   void free_reduce_input(const ReduceSlot& slot);

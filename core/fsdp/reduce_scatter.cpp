@@ -73,9 +73,36 @@ ChunkCat FullyShard::chunk_cat_of(ParamGroupId id, const Fresh& fresh) const {
   return cat;
 }
 
-void FullyShard::free_gradient(ParamGroupId id, const ChunkCat::Input& input) {
-  backend_.free(input.gradient);
-  if (input.accumulated) state(id).accumulated[input.parameter] = {};
+/// foreach_reduce's first loop: `torch.cat(torch.chunk(grad, ranks, dim), 0)` in place of each gradient that is cut
+/// along another dimension than the first. `chunks` are views of a gradient, so that it goes when the next one is
+/// chunked, and the last one with the function (3.2 step 1): that one is returned; invalid: there is none.
+///
+/// One of an even place goes a turn later: zip() fills the tuple that it gave last where nobody else has it, and under
+/// enumerate(), which has it for a turn, that is every other time (CPython 3.12: zip_next, enum_next).
+BufferRef FullyShard::rechunk_gradients(ParamGroupId id, ChunkCat& cat) {
+  BufferRef chunked;
+  std::size_t place = 0;  // of that one
+  BufferRef zipped;       // zip's tuple alone has it
+  for (std::size_t i = 0; i < cat.inputs.size(); ++i) {
+    ChunkCat::Input& input = cat.inputs[i];
+    const ParameterPlan& parameter = plan(id).parameters[input.parameter];
+    if (i % 2 == 0) {
+      backend_.free(zipped);
+      zipped = {};
+    }
+    if (!parameter.rechunks) continue;
+    if (place % 2 == 0 && i == place + 1)
+      zipped = chunked;
+    else
+      backend_.free(chunked);
+    chunked = input.gradient;
+    place = i;
+    if (input.accumulated) state(id).accumulated[input.parameter] = {};
+    const Bytes bytes = input.accumulated ? parameter.accumulated : parameter.gradient;
+    input.gradient = backend_.allocate({Buffer::gradient_chunks, id, parameter.id, bytes, StreamRole::compute}).buffer;
+  }
+  backend_.free(zipped);
+  return chunked;
 }
 
 /// The inputs of groups before: one is kept alive across groups (3.1 step 6), or more where asked for.
@@ -115,6 +142,29 @@ Allocation FullyShard::copy_in_gradients(ParamGroupId id, ChunkCat& cat, const s
   return input;
 }
 
+/// foreach_reduce clears its list of copied gradients, from the back. Its loop variables (the loop is for more than one
+/// shard rank) keep the last one as it was before the loop, and `chunked`: those are returned, in the order in which
+/// they go when it returns (3.2 step 4).
+std::vector<BufferRef> FullyShard::free_copied_gradients(ParamGroupId id, const ChunkCat& cat, BufferRef chunked) {
+  const ParamGroupPlan& p = plan(id);
+  const std::size_t last = cat.inputs.size() - 1;
+  const bool loops = p.shard_ranks > 1 && !rules_.frees_gradients_first;
+  std::vector<BufferRef> kept;
+  for (std::size_t k = cat.inputs.size(); k-- > 0;) {
+    const ChunkCat::Input& input = cat.inputs[k];
+    if (input.accumulated) state(id).accumulated[input.parameter] = {};
+    if (loops && k == last && !p.parameters[input.parameter].rechunks)
+      kept.push_back(input.gradient);
+    else
+      backend_.free(input.gradient);
+  }
+  if (loops && chunked.valid())
+    kept.push_back(chunked);
+  else
+    backend_.free(chunked);
+  return kept;
+}
+
 void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
   GroupState& s = state(id);
   const ParamGroupPlan& p = plan(id);
@@ -139,16 +189,14 @@ void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
   const MemoryKind kind = memory_of(settings_.reduce_scatter);
   Allocation input;
   std::vector<BufferRef> read;  // by the reduce-scatter
-  std::size_t kept = 0;         // gradients that outlive their copy
+  std::vector<BufferRef> kept;  // gradients that outlive their copy
   if (p.reduces_gradients) {
     for (const ChunkCat::Input& gradient : cat.inputs) read.push_back(gradient.gradient);
   } else {
+    const BufferRef chunked = rechunk_gradients(id, cat);
     input = copy_in_gradients(id, cat, chunks, input_bytes, kind);
     read.push_back(input.buffer);
-    // The loop variable of foreach_reduce keeps the last gradient until it returns (3.2 step 4); the loop is for more
-    // than one shard rank.
-    kept = rules_.frees_gradients_first || p.shard_ranks == 1 ? 0 : 1;
-    for (std::size_t k = cat.inputs.size() - kept; k-- > 0;) free_gradient(id, cat.inputs[k]);
+    kept = free_copied_gradients(id, cat, chunked);
   }
   backend_.wait_event(StreamRole::reduce_scatter, backend_.record_event(StreamRole::compute));
   const Allocation output =
@@ -162,7 +210,7 @@ void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
   if (settings_.reduce_scatter_release.value_or(Release::automatic) == Release::record_stream)
     backend_.record_stream(input.buffer, StreamRole::reduce_scatter);
   keep_sharded_gradients(id, output.buffer, output_bytes);
-  if (kept > 0) free_gradient(id, cat.inputs.back());
+  free_all(kept);
   if (settings_.offload) {
     backend_.issue(OffloadGradients{id, s.sharded_gradients}, StreamRole::reduce_scatter);
     note_post_reduce(s, StreamRole::reduce_scatter);

@@ -68,6 +68,7 @@ ParameterPlan plan_parameter(const Parameter& parameter, ParameterId id, const D
   plan.accumulated = parameter.numel() * itemsize(d.reduce);
   plan.reduce_chunk = padded * itemsize(d.reduce);
   plan.sent_chunk = padded * itemsize(d.sent);
+  plan.rechunks = shard_dim(parameter, group) != 0 && group.of(parameter).ranks > 1;
   if (reshard.kind == Reshard::Kind::group) plan.clone = plan.unsharded / reshard.group_size;
   return plan;
 }
@@ -98,12 +99,13 @@ Result<Reshard> reshard_of(const Settings& settings, const Unit& unit, Place pla
 }
 
 /// Begins each parameter where a block of its own would begin at the least, so that kernels find it aligned alike. As
-/// PyTorch main's _can_use_param_contiguous_output, a group of several compute dtypes stays rank-major.
+/// PyTorch main's _can_use_param_contiguous_output, a group of several compute dtypes stays rank-major, and one with a
+/// parameter that is cut along another dimension than the first.
 void place_parameters(ParamGroupPlan& plan) {
   constexpr Bytes kAlignment = 256;
   Bytes end = 0;
   for (ParameterPlan& p : plan.parameters) {
-    if (p.compute != plan.compute) return;
+    if (p.compute != plan.compute || p.rechunks) return;
     p.offset = (end + kAlignment - 1) / kAlignment * kAlignment;
     end = p.offset + p.cast_shard * plan.shard_ranks;
   }
@@ -159,20 +161,47 @@ ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> p
     place_parameters(plan);
   if (settings.all_gather_input == AllGatherInput::optimizer && plan.shard_ranks > 1) keep_input(plan);
   // Sums are of one dtype, and what is read is in the dtype that autograd wrote.
-  plan.reduces_gradients = settings.reduce_scatter_input == ReduceScatterInput::gradients && plan.shard_ranks > 1 &&
-                           std::all_of(plan.parameters.begin(), plan.parameters.end(), [&](const ParameterPlan& p) {
-                             return p.compute == plan.compute && p.sent == plan.compute && plan.sent == plan.compute;
-                           });
+  plan.reduces_gradients =
+      settings.reduce_scatter_input == ReduceScatterInput::gradients && plan.shard_ranks > 1 &&
+      std::all_of(plan.parameters.begin(), plan.parameters.end(), [&](const ParameterPlan& p) {
+        return p.compute == plan.compute && p.sent == plan.compute && plan.sent == plan.compute && !p.rechunks;
+      });
   plan.split_metadata = split_metadata_bytes(chunks, plan.shard_ranks, sm_count);
   if (reshard.kind == Reshard::Kind::group)
     plan.small_split_metadata = split_metadata_bytes(clones, reshard.group_size, sm_count);
   return plan;
 }
 
+/// FSDPParam._init_sharded_param cuts along another dimension than the first evenly or not at all. A part that a unit
+/// keeps after forward has lost its shape, and foreach_all_gather_copy_out asks for that of another dimension (2.11).
+Result<void> check_placements(const Settings& settings, const Unit& unit, const Reshard& reshard) {
+  const ShardGroup group = shard_dimension(settings);
+  const std::string place = fmt::format("unit \"{}\"", unit.name);
+  for (const Parameter& p : unit.parameters) {
+    const std::uint32_t dim = shard_dim(p, group);
+    const std::uint32_t ranks = group.of(p).ranks;
+    if (dim == 0 || ranks == 1) continue;
+    if (sharded_size(p, group) % ranks != 0)
+      return fail(ErrorKind::usage,
+                  fmt::format("dimension {} of '{}' has {} elements, which {} ranks do not divide: fully_shard shards "
+                              "evenly there, or raises an error",
+                              dim, p.name, sharded_size(p, group), ranks),
+                  place, "take a shard group that divides it");
+    if (reshard.kind == Reshard::Kind::group)
+      return fail(ErrorKind::usage,
+                  fmt::format("'{}' is sharded along dimension {}, with reshard_after_forward={}: PyTorch {} ends with "
+                              "an IndexError in the first backward",
+                              p.name, dim, reshard.group_size, settings.pytorch),
+                  place, "take reshard_after_forward true or false");
+  }
+  return {};
+}
+
 Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id, Place place, ParameterId first,
                            std::uint32_t sm_count) {
   auto reshard = reshard_of(settings, unit, place);
   FORESHARD_TRY(reshard);
+  FORESHARD_TRY(check_placements(settings, unit, *reshard));
   UnitPlan plan;
   plan.id = id;
   plan.reshard = *reshard;
@@ -189,25 +218,9 @@ Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id
   return plan;
 }
 
-/// torchtitan shards experts on dimension 1 where there are more ranks than experts (distributed/fsdp.py).
-Result<void> check_experts(const Settings& settings, const Unit& unit) {
-  for (const Parameter& p : unit.parameters) {
-    const std::uint32_t ranks = shard_dimension(settings).of(p).ranks;
-    if (!p.expert_parallel || p.shape.empty() || p.shape.front() >= ranks) continue;
-    return fail(
-        ErrorKind::usage,
-        fmt::format("{} experts a rank over {} ranks: torchtitan shards their second dimension then, which is not "
-                    "modelled",
-                    p.shape.front(), ranks),
-        fmt::format("unit \"{}\"", unit.name), "replicate, so that no more ranks than experts shard the model");
-  }
-  return {};
-}
-
 /// The parameters of one group are sharded over one mesh.
 Result<void> check_meshes(const Settings& settings, const Unit& unit) {
   if (settings.expert_parallel == 1) return {};
-  FORESHARD_TRY(check_experts(settings, unit));
   std::size_t group = 0;
   std::size_t left = unit.groups.empty() ? unit.parameters.size() : unit.groups.front();
   for (std::size_t i = 0; i < unit.parameters.size(); ++i, --left) {

@@ -31,7 +31,10 @@ struct ParameterPlan {
   Bytes clone = 0;                  ///< int reshard: this rank's part kept after forward
   Bytes offset = 0;                 ///< parameter-contiguous: where it begins in the group's block
   Bytes kept_offset = 0;            ///< where its part begins in ParamGroupPlan::kept_input
-  std::uint32_t float8_place = 0;   ///< gathered in float8: its number among all such parameters
+  /// It is cut along another dimension than the first, over more than one rank: torch.cat puts its chunks together
+  /// behind the copy-out, and makes them of its gradient in front of the reduce-scatter's copy-in.
+  bool rechunks = false;
+  std::uint32_t float8_place = 0;  ///< gathered in float8: its number among all such parameters
 };
 
 /// One FSDPParamGroup: parameters that are gathered and reduced together.

@@ -82,6 +82,9 @@ SectionCost Writer::copy_out(UnitId unit, const ParamGroupPlan& plan, Pass pass)
   Bytes bytes = plan.gather;
   for (const ParameterPlan& p : plan.parameters) bytes += p.unsharded;
   cost.items.push_back(item(SectionRole::split, "fsdp::split_with_sizes_copy", bytes, host - before));
+  for (const ParameterPlan& p : plan.parameters)
+    if (p.rechunks)
+      cost.items.push_back(item(SectionRole::cat, "aten::cat", 2 * p.unsharded, host_[HostCall::elementwise]));
   return cost;
 }
 
@@ -96,9 +99,12 @@ SectionCost Writer::reduce(UnitId unit, const ParamGroupPlan& plan) {
   const bool accumulated = settings_.accumulate > 1 && !settings_.accumulate_with_sync && plan.casts_gradients;
   for (const ParameterPlan& p : plan.parameters) {
     chunks.push_back(accumulated ? p.reduce_chunk : p.sent_chunk);
-    gradients += accumulated ? p.accumulated : p.gradient;
+    const Bytes gradient = accumulated ? p.accumulated : p.gradient;
+    gradients += gradient;
     sent += chunks.back() * plan.shard_ranks;
     output += p.reduce_chunk;
+    if (p.rechunks)
+      cost.items.push_back(item(SectionRole::cat, "aten::cat", 2 * gradient, host_[HostCall::elementwise]));
   }
   const bool casts = plan.casts_gradients && !accumulated && plan.sent == plan.reduce;
   const double slower = (casts ? pytorch_costs::kChunkCatCasting : pytorch_costs::kChunkCat).value;

@@ -1,5 +1,5 @@
-// Dim-0 sharding of parameters over a group of ranks (fsdp2 semantics 1.2; FSDPParam._init_sharded_param,
-// PyTorch 2.11): torch.chunk's rows, padded to equal shards.
+// Sharding of parameters over a group of ranks (fsdp2 semantics 1.2, 1.3; FSDPParam._init_sharded_param, PyTorch
+// 2.11): torch.chunk's rows, padded to equal shards. Along another dimension than the first all chunks are equal.
 //
 // Under expert parallelism the mesh's shard dimension is (the rest, expert parallel), the second innermost, and
 // parameters of experts are sharded over the first alone (torchtitan's efsdp mesh).
@@ -32,7 +32,14 @@ struct ShardGroup {
   return {settings.shard_ranks(), rank, settings.expert_parallel};
 }
 
-/// Rows of dim 0 that every rank's padded shard has: ceil(d0 / ranks of its group).
+/// The dimension that FSDP2 cuts the parameter along: shard_placement_fn's, and of experts of which there are fewer
+/// than ranks the second, as torchtitan has it (apply_fsdp in distributed/fsdp.py).
+[[nodiscard]] std::uint32_t shard_dim(const Parameter& parameter, ShardGroup group);
+
+/// The size of that dimension.
+[[nodiscard]] std::uint64_t sharded_size(const Parameter& parameter, ShardGroup group);
+
+/// What every rank's padded shard has of that dimension: ceil(its size / ranks of its group).
 [[nodiscard]] std::uint64_t padded_rows(const Parameter& parameter, ShardGroup group);
 
 /// Elements of the padded shard: the same on every rank; what lives on the device and is gathered.

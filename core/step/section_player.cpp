@@ -7,9 +7,9 @@ namespace {
 
 using R = SectionRole;
 constexpr std::array kCopyIn{R::offload_copy, R::cast, R::copy_in};
-constexpr std::array kCopyOut{R::metadata_copy, R::split};
+constexpr std::array kCopyOut{R::metadata_copy, R::split, R::cat};
 constexpr std::array kCopyOutShards{R::offload_copy, R::cast, R::split};
-constexpr std::array kChunkCat{R::metadata_copy, R::chunk_cat};
+constexpr std::array kChunkCat{R::cat, R::metadata_copy, R::chunk_cat};
 constexpr std::array kCollective{R::collective};
 constexpr std::array kAllReduce{R::all_reduce};
 constexpr std::array kKeepPart{R::clone};

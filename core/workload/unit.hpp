@@ -23,6 +23,9 @@ struct Parameter {
   /// A weight that is gathered in float8_e4m3fn, by its scale (torchao's WeightWithDynamicFloat8CastTensor). Its
   /// gradient is of the compute dtype as the others' are.
   bool gathered_in_float8 = false;
+  /// Of fully_shard's shard_placement_fn, one of `shape`'s; 0: its default. What FSDP2 cuts it along: shard_dim() of
+  /// core/shard/layout.hpp.
+  std::uint32_t shard_dim = 0;
 
   [[nodiscard]] std::uint64_t numel() const {
     std::uint64_t n = 1;

@@ -161,6 +161,7 @@ enum class SectionRole : std::uint8_t {
   all_reduce = 11,    ///< HSDP's, priced by the device
   other = 12,         ///< an op on the compute stream that no rule names
   amax = 13,          ///< of a group's float8 weights
+  cat = 14,           ///< torch.cat of chunks, of parameters that are cut along another dimension than the first
 };
 
 struct SectionItem {

@@ -211,7 +211,11 @@ def shard(model, config):
     for layer in model.layers:
         if config.ep > 1:
             layer.moe.experts.split_over(sparse["ep"])
-            fully_shard(layer.moe.experts, mesh=sparse["efsdp"], **how)
+            few = config.experts < sparse.size()  # torchtitan's apply_fsdp: experts, and ranks that shard them
+            fully_shard(
+                layer.moe.experts, mesh=sparse["efsdp"],
+                shard_placement_fn=(lambda _: Shard(1)) if few else None, **how,
+            )  # fmt: skip
             layer.moe.experts.set_gradient_divide_factor(float(world))
         fully_shard(layer, mesh=dense, **how)
     fully_shard(model, mesh=dense, **how)

@@ -46,6 +46,10 @@ std::string_view name_of(Buffer buffer) {
       return "largest elements of float8 weights";
     case Buffer::float8_scales:
       return "scales of float8 weights";
+    case Buffer::gathered_chunks:
+      return "chunks of an unsharded parameter";
+    case Buffer::gradient_chunks:
+      return "chunks of a gradient";
     case Buffer::divided_input:
       return "divided reduce-scatter input";
   }

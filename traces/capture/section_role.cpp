@@ -26,6 +26,11 @@ bool is_elementwise_copy(std::string_view name) {
   return contains(name, "copy_kernel_cuda");
 }
 
+/// at::native::CatArrayBatchedCopy, _contig, _aligned16_contig, … (aten/src/ATen/native/cuda/Shape.cu).
+bool is_cat(std::string_view name) {
+  return contains(name, "CatArrayBatchedCopy");
+}
+
 bool is_add(std::string_view name) {
   return contains(name, "CUDAFunctor_add") || contains(name, "AddFunctor");
 }
@@ -73,6 +78,8 @@ std::vector<SectionRole> copy_out_roles(std::span<const SectionOp> ops) {
     SectionRole role = SectionRole::other;
     if (contains(op.name, "split_with_sizes")) {
       role = SectionRole::split;
+    } else if (is_cat(op.name)) {
+      role = SectionRole::cat;
     } else if (is_copy(op) && copy_kind(op.name) == CopyKind::host_to_device) {
       role = splits ? SectionRole::metadata_copy : SectionRole::offload_copy;
     } else if (!splits && is_copy(op)) {
@@ -100,6 +107,8 @@ std::vector<SectionRole> reduce_roles(std::span<const SectionOp> ops) {
       if (kind == CopyKind::device_to_host) role = SectionRole::offload_copy;
     } else if (contains(op.name, "chunk_cat")) {
       role = SectionRole::chunk_cat;
+    } else if (is_cat(op.name)) {
+      role = SectionRole::cat;
     } else if (is_elementwise_copy(op.name)) {
       role = reduced ? SectionRole::cast_back : SectionRole::gradient_cast;
     } else if (reduced && is_add(op.name)) {

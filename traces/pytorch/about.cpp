@@ -82,7 +82,7 @@ class AboutReader {
   Result<void> units();
   Result<void> unit(std::size_t index, const OrderedJson& value);
   Result<void> groups(const JsonObject& object, Unit& unit);
-  static Result<void> shard_dim(const JsonObject& object, const Parameter& parameter);
+  static Result<void> shard_dim(const JsonObject& object, Parameter& parameter);
   Result<Parameter> parameter(const JsonObject& object);
   Result<void> shape(const JsonObject& object, Parameter& parameter);
   Result<void> unit_names();
@@ -225,18 +225,20 @@ Result<void> AboutReader::shape(const JsonObject& object, Parameter& parameter) 
   return {};
 }
 
-/// FSDP2 cuts a parameter along another dimension than the first where shard_placement_fn says so: then its copies in
-/// and out have buffers of their own (foreach_all_gather_copy_out and foreach_reduce in _fsdp_collectives.py, 2.11).
-Result<void> AboutReader::shard_dim(const JsonObject& object, const Parameter& parameter) {
+/// FSDPParam.fsdp_placement's dimension (shard_placement_fn).
+Result<void> AboutReader::shard_dim(const JsonObject& object, Parameter& parameter) {
   const OrderedJson* dim = object.find("shard_dim");
   if (dim == nullptr) return {};
   if (!dim->is_number_integer())
     return fail(ErrorKind::input, "a dimension is needed, this is " + describe(*dim), object.place_of("shard_dim"));
-  if (*dim == 0) return {};
-  return fail(ErrorKind::input,
-              fmt::format("{} is sharded along dimension {} (shard_placement_fn), which foreshard does not support",
-                          parameter.name, dim->dump()),
-              object.place_of("shard_dim"), "record it without shard_placement_fn: fully_shard's default is Shard(0)");
+  const std::size_t dims = std::max<std::size_t>(parameter.shape.size(), 1);  // Shard(0) of a scalar too
+  if (!dim->is_number_unsigned() || dim->get<std::uint64_t>() >= dims)
+    return fail(
+        ErrorKind::input,
+        fmt::format("{} has {} dimensions, and none of number {}", parameter.name, parameter.shape.size(), dim->dump()),
+        object.place_of("shard_dim"), "dimensions count from 0");
+  parameter.shard_dim = dim->get<std::uint32_t>();
+  return {};
 }
 
 Result<Parameter> AboutReader::parameter(const JsonObject& object) {

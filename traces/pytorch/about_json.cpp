@@ -16,6 +16,7 @@ Json unit_json(const Unit& unit) {
     Json row{{"name", parameter.name}, {"shape", parameter.shape}, {"dtype", name(parameter.dtype)}};
     if (!parameter.requires_grad) row["requires_grad"] = false;
     if (parameter.expert_parallel) row["expert_parallel"] = true;
+    if (parameter.shard_dim != 0) row["shard_dim"] = parameter.shard_dim;
     parameters.push_back(std::move(row));
   }
   return {{"unit", unit.name}, {"parameters", std::move(parameters)}};

@@ -147,6 +147,7 @@ inline constexpr std::array kParameterFields{
     FORESHARD_FIELD(Parameter, "requires_grad", requires_grad),
     FORESHARD_FIELD(Parameter, "expert_parallel", expert_parallel),
     FORESHARD_FIELD(Parameter, "gathered_in_float8", gathered_in_float8),
+    FORESHARD_FIELD(Parameter, "shard_dim", shard_dim),
 };
 inline constexpr ArrayForm<Parameter> kParameterForm{kParameterFields, 2};
 

@@ -143,6 +143,10 @@ class Checker {
           if (!fits) return;
           elements *= static_cast<Bytes>(size);
         }
+        const Parameter& parameter = workload_.units[i].parameters[j];
+        if (parameter.shard_dim > 0 && parameter.shard_dim >= parameter.shape.size())
+          return fail(fmt::format("units[{}].parameters[{}].shard_dim", i, j),
+                      fmt::format("'{}' has {} dimensions", parameter.name, parameter.shape.size()));
       }
   }
 

@@ -190,9 +190,9 @@ class LoggingBackend final : public FsdpBackend {
     return fmt::format("{}.{}", p.unit, p.index);
   }
   [[nodiscard]] std::string name_of(const BufferRequest& r) const {
-    static constexpr std::array<std::string_view, 18> kinds{"flat",  "h2d", "cast", "AG", "U",   "ms",
-                                                            "clone", "RI",  "mc",   "RO", "out", "acc",
-                                                            "array", "div", "PC",   "KI", "FA",  "FS"};
+    static constexpr std::array<std::string_view, 20> kinds{"flat", "h2d", "cast", "AG",  "U",   "ms",    "clone",
+                                                            "RI",   "mc",  "RO",   "out", "acc", "array", "div",
+                                                            "PC",   "KI",  "FA",   "FS",  "GC",  "DC"};
     const std::string group = r.group.index > 0 ? fmt::format("[pg={}]", r.group.index) : std::string();
     const std::string where = r.parameter.valid() ? place(r.parameter) : fmt::format("{}{}", r.group.unit.value, group);
     return fmt::format("{} {}", kinds[static_cast<std::size_t>(r.buffer)], where);

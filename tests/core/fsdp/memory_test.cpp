@@ -74,6 +74,34 @@ TEST_CASE("default mode, two units: backward line by line") {
   CHECK(bench.take() == Lines{"f RO 1", "f RO 2", "f RO 0"});
 }
 
+TEST_CASE("parameters that are cut along another dimension have their chunks beside them, in both directions") {
+  std::vector<Unit> units = small_units(1);
+  for (const char* name : {"layers.0.v", "layers.0.u", "layers.0.t"})
+    units[1].parameters.push_back({name, {4, 4}, DType::float32});
+  for (const std::size_t cut : {0U, 2U, 3U}) units[1].parameters[cut].shard_dim = 1;  // of a, b, v, u and t
+  Bench bench(four_gpus(), units);
+  bench.fsdp.pre_forward(kRootUnit);
+  bench.take();
+  bench.fsdp.pre_forward(UnitId{1});
+  // foreach_all_gather_copy_out: an output, then its temporary. Those go with the function, the last one's views last.
+  CHECK(bench.take() == Lines{"a AG 1 480 CI", "a U 1.0 256 cur", "a GC 1.0 256 cur", "a U 1.1 32 cur",
+                              "a U 1.2 64 cur", "a GC 1.2 64 cur", "a U 1.3 64 cur", "a GC 1.3 64 cur",
+                              "a U 1.4 64 cur", "a ms 1 208 cur", "f ms 1", "f GC 1.2", "f GC 1.0", "f GC 1.3",
+                              "f AG 0"});
+  bench.forward();
+  bench.take();
+  bench.backward();
+  const Lines lines = bench.take();
+  // foreach_reduce: a goes when v is cut; v, whose place is even and whose next one is cut, a turn later than that; u
+  // and the last one with the function.
+  const auto first = lines.begin() + static_cast<std::ptrdiff_t>(place(lines, "a DC 1.0 256 cur"));
+  const auto last = lines.begin() + static_cast<std::ptrdiff_t>(place(lines, "f grad 1.3"));
+  CHECK(Lines(first, last + 1) == Lines{"a DC 1.0 256 cur", "f grad 1.0", "a DC 1.2 64 cur", "a DC 1.3 64 cur",
+                                        "f grad 1.2", "a RI 1 480 cur", "a mc 1 296 cur", "f mc 1", "f DC 1.3",
+                                        "f DC 1.2", "f grad 1.1", "f DC 1.0", "a RO 1 120 RS", "f grad 1.4",
+                                        "f grad 1.3"});
+}
+
 TEST_CASE("order on the GPU of one all-gather and one reduce") {
   Bench bench(four_gpus(), 1);
   bench.fsdp.pre_forward(kRootUnit);

@@ -57,6 +57,24 @@ TEST_CASE("weights in float8 are gathered in one byte an element, and reduced as
   CHECK(own.reduces_gradients);
 }
 
+TEST_CASE("parameters that are cut along another dimension") {
+  std::vector<Unit> units = small_units(1);  // layers.0.a: 16 × 4
+  units[1].parameters[0].shard_dim = 1;
+  Settings s = four_gpus();
+  CHECK(plan_units(s, units, 132).value()[1].groups[0].parameters[0].rechunks);
+  s.reshard_after_forward = {Reshard::Kind::group, 2};
+  const auto kept = plan_units(s, units, 132);
+  REQUIRE_FALSE(kept);
+  CHECK(kept.error().what.find("'layers.0.a' is sharded along dimension 1, with reshard_after_forward=2") == 0);
+  s = four_gpus();
+  s.gpus = 3;
+  const auto uneven = plan_units(s, units, 132);
+  REQUIRE_FALSE(uneven);
+  CHECK(uneven.error().what.find("dimension 1 of 'layers.0.a' has 4 elements, which 3 ranks do not divide") == 0);
+  s.gpus = 1;
+  CHECK_FALSE(plan_units(s, units, 132).value()[1].groups[0].parameters[0].rechunks);
+}
+
 TEST_CASE("experts are a group over the rest of the mesh, prefetched behind the unit around them") {
   std::vector<Unit> units = small_units(2);
   for (std::uint32_t i = 0; i < 2; ++i) {
@@ -83,9 +101,10 @@ TEST_CASE("experts are a group over the rest of the mesh, prefetched behind the 
   CHECK(mixed.error().what.find("different meshes") != std::string::npos);
   units[1].parameters.pop_back();
   s.gpus = 16;
-  const auto thin = plan_units(s, units, 132);
-  REQUIRE_FALSE(thin);
-  CHECK(thin.error().what.starts_with("4 experts a rank over 8 ranks"));
+  const auto thin = plan_units(s, units, 132);  // 4 experts of each rank over 8 ranks
+  REQUIRE(thin);
+  CHECK(thin->at(2).groups[0].parameters[0].rechunks);
+  CHECK(thin->at(2).groups[0].flat_cast == 4 * 1 * 4);
   s.gpus = 4;
   units[1].parameters.push_back(units[2].parameters[0]);
   s.pytorch = "2.12";

@@ -1,4 +1,5 @@
-// Dim-0 sharding: torch.chunk's rows, padded to equal shards (fsdp2 semantics 1.2).
+// Sharding: torch.chunk's rows, padded to equal shards, and equal chunks of other dimensions (fsdp2
+// semantics 1.2, 1.3).
 #include "core/shard/layout.hpp"
 
 #include "tests/catch.hpp"
@@ -34,6 +35,27 @@ TEST_CASE("experts of one expert-parallel rank are sharded over the ranks that h
   CHECK(unsharded_numel(p, {8, 0, 4}) == 6 * 3);
   p.expert_parallel = false;
   CHECK(padded_shard_numel(p, {8, 0, 4}) == 3);
+}
+
+TEST_CASE("another dimension than the first") {
+  Parameter p{"p", {5, 8, 3}, DType::float32};
+  p.shard_dim = 1;
+  CHECK(shard_dim(p, {4, 0}) == 1);
+  CHECK(sharded_size(p, {4, 0}) == 8);
+  CHECK(padded_rows(p, {4, 0}) == 2);
+  CHECK(padded_shard_numel(p, {4, 3}) == 5 * 2 * 3);
+  CHECK(local_shard_numel(p, {4, 3}) == 5 * 2 * 3);
+  CHECK(unsharded_numel(p, {4, 0}) == p.numel());
+}
+
+TEST_CASE("fewer experts than ranks are cut along their second dimension") {
+  Parameter p{"experts", {2, 8, 3}, DType::float32};
+  p.expert_parallel = true;
+  CHECK(shard_dim(p, {8, 0, 4}) == 0);  // two ranks have the same experts
+  CHECK(shard_dim(p, {8, 0, 2}) == 1);  // four have
+  CHECK(padded_shard_numel(p, {8, 0, 2}) == 2 * 2 * 3);
+  p.expert_parallel = false;
+  CHECK(shard_dim(p, {8, 0}) == 0);
 }
 
 TEST_CASE("padded shards are equal on every rank and cover the parameter") {

@@ -33,6 +33,12 @@ TEST_CASE("roles of a section's ops") {
                "ncclDevKernel_AllReduce_Sum_f32_RING_LL", kElementwise, kToHost},
               true) == Roles{SectionRole::metadata_copy, SectionRole::chunk_cat, kCollective, SectionRole::all_reduce,
                              SectionRole::cast_back, SectionRole::offload_copy});
+  // Of a parameter that is cut along another dimension: torch.cat behind the copy-out, and in front of the copy-in.
+  constexpr std::string_view kCat = "void at::native::(anonymous namespace)::CatArrayBatchedCopy_contig<float, 4>";
+  CHECK(roles(Section::copy_out, {kToDevice, "void split_with_sizes_copy_out_contiguous_no_cast_kernel", kCat}, true) ==
+        Roles{SectionRole::metadata_copy, SectionRole::split, SectionRole::cat});
+  CHECK(roles(Section::reduce, {kCat, kToDevice, "void chunk_cat_cuda_kernel<float>"}, true) ==
+        Roles{SectionRole::cat, SectionRole::metadata_copy, SectionRole::chunk_cat});
   CHECK(roles(Section::copy_out, {kToDevice, kElementwise, "Memcpy DtoD (Device -> Device)"}, false) ==
         Roles{SectionRole::offload_copy, kCast, SectionRole::split});  // a group of one rank
   CHECK(roles(Section::reshard, {"Memcpy DtoD (Device -> Device)", kElementwise}, false) ==

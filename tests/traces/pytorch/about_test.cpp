@@ -93,15 +93,17 @@ TEST_CASE("whether parameters are trained may be said") {
         "a.json, units[1].parameters[0].requires_grad: true or false is needed, this is a number");
 }
 
-TEST_CASE("a parameter that is not cut along its first dimension is refused by name") {
+TEST_CASE("the dimension that a parameter is cut along") {
   const auto cut = [](const std::string& dim) {
     return with("\"dtype\": \"bfloat16\"}", "\"dtype\": \"bfloat16\", \"shard_dim\": " + dim + "}");
   };
-  CHECK(parse_about(cut("0"), "a.json"));
-  CHECK(message_of(cut("1")) ==
-        "a.json, units[1].parameters[0].shard_dim: layers.0.w is sharded along dimension 1 (shard_placement_fn), which "
-        "foreshard does not support\n"
-        "  hint: record it without shard_placement_fn: fully_shard's default is Shard(0)");
+  CHECK(about(cut("0")).units[1].parameters[0].shard_dim == 0);
+  CHECK(about(cut("1")).units[1].parameters[0].shard_dim == 1);
+  CHECK(about(about_json(about(cut("1")))).units[1].parameters[0].shard_dim == 1);
+  for (const std::string dim : {"2", "-1"})
+    CHECK(message_of(cut(dim)) ==
+          "a.json, units[1].parameters[0].shard_dim: layers.0.w has 2 dimensions, and none of number " + dim +
+              "\n  hint: dimensions count from 0");
   CHECK(message_of(cut("1.5")) == "a.json, units[1].parameters[0].shard_dim: a dimension is needed, this is a number");
 }
 
