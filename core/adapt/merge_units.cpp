@@ -10,6 +10,7 @@
 
 #include "core/adapt/adapt.hpp"
 #include "core/adapt/program_kernels.hpp"
+#include "core/workload/unit_place.hpp"
 
 namespace foreshard {
 namespace {
@@ -44,15 +45,15 @@ struct Grouping {
   std::vector<bool> last;
 };
 
-/// `ends_apart`: the first and the last unit behind the root are no blocks.
-Grouping group_units(const std::vector<Unit>& units, std::uint32_t wanted, bool ends_apart) {
+Grouping group_units(const std::vector<Unit>& units, std::uint32_t wanted, const Settings& settings) {
   Grouping g;  // parameters keep their numbers: groups are made of neighbours
-  const auto count = static_cast<std::uint32_t>(units.size());
-  const std::uint32_t begin = ends_apart ? 2 : 1;  // of the blocks, and …
-  const std::uint32_t end = ends_apart ? count - 1 : count;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const bool block = i >= begin && i < end;
-    const bool first = !block || (i - begin) % wanted == 0;
+  const std::size_t count = units.size();
+  const auto is_block = [&](std::size_t i) { return i < count && unit_place(settings, i, count) == UnitPlace::block; };
+  std::uint32_t blocks = 0;  // so far
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool block = is_block(i);
+    const bool first = !block || blocks % wanted == 0;
+    blocks += block ? 1 : 0;
     if (first) {
       g.units.push_back(units[i]);
     } else {
@@ -62,7 +63,7 @@ Grouping group_units(const std::vector<Unit>& units, std::uint32_t wanted, bool 
     }
     g.group_of.push_back(UnitId{static_cast<std::uint32_t>(g.units.size() - 1)});
     g.first.push_back(first);
-    g.last.push_back(!block || i + 1 == end || (i - begin) % wanted + 1 == wanted);
+    g.last.push_back(!block || !is_block(i + 1) || blocks % wanted == 0);
   }
   return g;
 }
@@ -150,7 +151,7 @@ Result<void> merge_units(Workload& workload, std::uint32_t wanted) {
                             "lies inside unit '{}'",
                             wanted, workload.units[nested->unit.value].name, workload.units[nested->outer.value].name),
                 {}, "leave units_per_group at 1, or record a step whose units are joined as you want them");
-  const Grouping g = group_units(workload.units, wanted, workload.settings.fully_shard_embedding_and_head);
+  const Grouping g = group_units(workload.units, wanted, workload.settings);
   for (Program& program : workload.steps) program = merge(program, g);
   merge_costs(workload, g);
   workload.units = g.units;

@@ -13,6 +13,7 @@
 #include "core/fsdp/prefetch.hpp"
 #include "core/settings/version_rules.hpp"
 #include "core/shard/copy_metadata.hpp"
+#include "core/workload/unit_place.hpp"
 
 namespace foreshard {
 namespace {
@@ -73,15 +74,12 @@ ParameterPlan plan_parameter(const Parameter& parameter, ParameterId id, const D
   return plan;
 }
 
-/// What fully_shard(…, reshard_after_forward=) of a unit decides.
-enum class Place : std::uint8_t { root, block, head };
-
-Result<Reshard> reshard_of(const Settings& settings, const Unit& unit, Place place) {
+Result<Reshard> reshard_of(const Settings& settings, const Unit& unit, UnitPlace place) {
   Reshard reshard = settings.reshard_after_forward;
-  const bool root = place == Place::root;
+  const bool root = place == UnitPlace::root;
   if (auto it = settings.reshard_of_unit.find(unit.name); it != settings.reshard_of_unit.end()) {
     reshard = it->second;
-  } else if (place == Place::head) {
+  } else if (place == UnitPlace::head) {
     return Reshard{Reshard::Kind::never, 0};  // backward needs it at once
   } else if (root && !settings.root_reshard_explicit) {
     return Reshard{Reshard::Kind::never, 0};  // None: the root keeps its parameters (fsdp2 semantics 1.6)
@@ -197,7 +195,7 @@ Result<void> check_placements(const Settings& settings, const Unit& unit, const 
   return {};
 }
 
-Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id, Place place, ParameterId first,
+Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id, UnitPlace place, ParameterId first,
                            std::uint32_t sm_count) {
   auto reshard = reshard_of(settings, unit, place);
   FORESHARD_TRY(reshard);
@@ -300,8 +298,7 @@ Result<std::vector<UnitPlan>> plan_units(const Settings& settings, const std::ve
   std::vector<UnitPlan> plans;
   std::uint32_t parameters = 0;
   for (std::uint32_t i = 0; i < units.size(); ++i) {
-    const bool head = settings.fully_shard_embedding_and_head && i > 0 && i + 1 == units.size();
-    const Place place = i == 0 ? Place::root : head ? Place::head : Place::block;
+    const UnitPlace place = unit_place(settings, i, units.size());
     FORESHARD_TRY(check_groups(settings, units[i]));
     FORESHARD_TRY(check_float8(settings, units[i]));
     auto plan = plan_unit(settings, units[i], UnitId{i}, place, ParameterId{parameters}, sm_count);

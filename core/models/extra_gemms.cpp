@@ -11,6 +11,7 @@
 
 #include "core/adapt/program_kernels.hpp"
 #include "core/models/tape.hpp"
+#include "core/workload/unit_place.hpp"
 
 namespace foreshard {
 namespace {
@@ -49,10 +50,9 @@ std::vector<Op> ops_of(const ExtraGemms& gemms, Labels& labels, const HostCosts&
 std::vector<std::uint32_t> blocks_of(const Workload& workload) {
   const std::size_t count = workload.units.size();
   std::vector<std::uint32_t> out(count, 0);
-  const bool ends_apart = workload.settings.fully_shard_embedding_and_head;
-  for (std::size_t i = ends_apart ? 2 : 1; i < (ends_apart ? count - 1 : count); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const Unit& unit = workload.units[i];
-    if (unit.of_experts()) continue;
+    if (unit_place(workload.settings, i, count) != UnitPlace::block || unit.of_experts()) continue;
     // A unit of several modules is called by all their names.
     out[i] = 1 + static_cast<std::uint32_t>(std::count(unit.name.begin(), unit.name.end(), ','));
   }

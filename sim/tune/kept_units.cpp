@@ -1,12 +1,14 @@
 #include "sim/tune/kept_units.hpp"
 
+#include "core/workload/unit_place.hpp"
+
 namespace foreshard::sim {
 namespace {
 
 /// Of the last unit that reshard_after_forward speaks of.
 std::uint32_t last_of(const Settings& settings, const std::vector<Unit>& units) {
   const auto last = static_cast<std::uint32_t>(units.size() - 1);
-  return settings.fully_shard_embedding_and_head && last > 1 ? last - 1 : last;
+  return last > 1 && unit_place(settings, last, units.size()) == UnitPlace::head ? last - 1 : last;
 }
 
 bool keeps(const Settings& settings, const std::string& unit) {
