@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
+#include <set>
 
 #include "core/base/units.hpp"
 #include "core/run/plan_results.hpp"
@@ -33,6 +35,24 @@ std::vector<std::string> changed_settings(const Settings& settings) {
     out.push_back(shortened(fmt::format("{} {}", key, unquoted(have[i].second)), kSettingLetters));
   }
   return out;
+}
+
+/// `settings` of one size, where that is known; of several without batch and length.
+Settings of_sizes(Settings settings, const std::vector<StepShape>& sizes) {
+  const bool one = sizes.size() == 1 && sizes.front().known();
+  const bool has_length = settings.seq.has_value() || (one && sizes.front().seq > 1);
+  settings.batch.reset();
+  settings.seq.reset();
+  if (one) settings.batch = sizes.front().batch;
+  if (one && has_length) settings.seq = sizes.front().seq;
+  return settings;
+}
+
+/// "4 × 2048 and 4 × 1536 tokens a GPU": of several sizes; empty: the settings say it.
+std::string sizes_piece(const std::vector<StepShape>& sizes) {
+  const bool known = std::all_of(sizes.begin(), sizes.end(), [](const StepShape& size) { return size.known(); });
+  if (!known) return sizes.size() == 1 ? "of " + shape_words(sizes.front()) : "of several sizes";
+  return sizes.size() < 2 ? std::string() : "of " + shape_words(sizes);
 }
 
 /// A number of run.results in ms; empty where it is missing or null.
@@ -90,11 +110,29 @@ std::string not_valid(const Run& run) {
                      why.size() > 1 ? fmt::format(" (and {} more)", why.size() - 1) : std::string());
 }
 
+std::vector<StepShape> shown_sizes(const Run& run, const Window& window) {
+  const StepShapes shapes(run);
+  std::set<StepShape> sizes;
+  for (const std::optional<Side>& side : {window.memory, window.lanes}) {
+    if (!side) continue;
+    for (const ShownStep& step : side->steps)
+      if (step.start >= side->first && step.start < side->last) sizes.insert(shapes.of(side->recording, step.index));
+  }
+  if (sizes.empty()) sizes.insert(shapes.of(Recording::run, -1));
+  return {sizes.begin(), sizes.end()};
+}
+
 std::vector<std::string> subtitle(const Run& run, const Window& window) {
+  return subtitle(run, window, shown_sizes(run, window));
+}
+
+std::vector<std::string> subtitle(const Run& run, const Window& window, const std::vector<StepShape>& sizes) {
   std::vector<std::string> out;
   if (const std::vector<std::string> end = plan_end(run); !end.empty()) out.push_back(end.front());
   if (std::string why = not_valid(run); !why.empty()) out.push_back(std::move(why));
   out.push_back(window.step);
+  const bool unsaid = !run.settings.batch && !StepShapes(run).differ();  // the settings say no size either
+  if (std::string piece = sizes_piece(sizes); !piece.empty() && !unsaid) out.push_back(std::move(piece));
   const std::string gpu = run.info.gpu.empty() ? run.info.machine : run.info.gpu;
   const std::string where = run.settings.nodes > 1 ? fmt::format("{} nodes × {}", run.settings.nodes, run.settings.gpus)
                                                    : std::to_string(run.settings.gpus);
@@ -102,7 +140,7 @@ std::vector<std::string> subtitle(const Run& run, const Window& window) {
   if (!run.info.machine.empty() && run.info.machine != gpu) out.push_back("machine profile " + run.info.machine);
   if (!run.info.torch.empty()) out.push_back("PyTorch " + run.info.torch);
   if (!run.info.nccl.empty()) out.push_back("NCCL " + run.info.nccl);
-  for (std::string& setting : changed_settings(run.settings))
+  for (std::string& setting : changed_settings(unsaid ? run.settings : of_sizes(run.settings, sizes)))
     if (!setting.starts_with("gpus ") && !setting.starts_with("nodes ")) out.push_back(std::move(setting));
   return out;
 }

@@ -83,10 +83,19 @@ class RankPicture {
     return out;
   }
 
+  /// Each once: of all ranks, where they have lengths of their own, else of the shown steps.
+  [[nodiscard]] std::vector<StepShape> sizes() const {
+    const StepShapes shapes(run_);
+    std::vector<StepShape> of_ranks = shapes.of_mean();
+    of_ranks.erase(std::unique(of_ranks.begin(), of_ranks.end()), of_ranks.end());
+    return shapes.differ() || of_ranks.size() < 2 ? shown_sizes(run_, window_) : of_ranks;
+  }
+
   double head() {
     svg_.text({kMapEdge, 30}, headline(run_), {20, ink_.text, "start", true});
     double y = 50;
-    for (const std::string& line : wrapped(subtitle(run_, window_), " · ", width_ - 2 * kMapEdge, kCaptionSize)) {
+    for (const std::string& line :
+         wrapped(subtitle(run_, window_, sizes()), " · ", width_ - 2 * kMapEdge, kCaptionSize)) {
       svg_.text({kMapEdge, y}, line, {kCaptionSize, ink_.faint});
       y += kCaptionLine;
     }
