@@ -227,8 +227,9 @@ void RankOptions::add_to(OptionSet& set) {
   set.add_option(
          "--ranks", kept_,
          "of ranks that differ: whose timelines the run keeps, for explain, view and fit: all, or of K groups of equal "
-         "ranks one, those that the others wait for longest first. Each takes as much of the store as rank 0's ops; "
-         "equal ranks are kept once. Default: each rank of a job of up to 16, else 16 groups")
+         "ranks one, those that the others wait for longest first; the rank whose times and memory the plan tells is "
+         "always among them. Each takes as much of the store as that one's ops; equal ranks are kept once. Default: "
+         "each rank of a job of up to 16, else 16 groups")
       .type_name("all|K");
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -53,25 +54,44 @@ struct Named {
   const std::vector<CollectiveNames>& names;
 };
 
-/// Of two classes of one group, the first `end` calls of a communicator; the class with fewer ranks is the one told of.
-void add_mixed(const Named& of, std::uint32_t a, std::uint32_t b, std::uint32_t communicator, std::size_t end,
-               std::vector<MixedCollectives>& out) {
-  const std::uint32_t program = program_of(of.job, of.request, a), other = program_of(of.job, of.request, b);
-  if (program == other) return;
-  const auto& classes = of.job.classes.classes;
-  if (classes[a].count > classes[b].count) return add_mixed(of, b, a, communicator, end, out);
+/// Of classes of one group, the first `end` calls of a communicator: those of `others` that are not as `most`'s, told
+/// as one meeting.
+void add_mixed(const Named& of, std::uint32_t most, const std::vector<std::uint32_t>& others,
+               std::uint32_t communicator, std::size_t end, std::vector<MixedCollectives>& out) {
+  const std::uint32_t program = program_of(of.job, of.request, most);
   const std::vector<std::uint32_t>& ops = of.request.programs[program]->table.communicator_ops(communicator);
-  const std::vector<std::uint32_t>& other_ops = of.request.programs[other]->table.communicator_ops(communicator);
-  MixedCollectives mixed{ranks_of_class(of.job, a), ranks_of_class(of.job, b), 0, {}, {}};
-  for (std::size_t i = 0; i < std::min({ops.size(), other_ops.size(), end}); ++i) {
-    const std::string own = words_of(of.names[program], OpId{ops[i]});
-    const std::string theirs = words_of(of.names[other], OpId{other_ops[i]});
-    if (own == theirs) continue;
-    if (mixed.count++ > 0) continue;
-    mixed.first = own;
-    mixed.first_of_others = theirs;
+  MixedCollectives mixed{{}, ranks_of_class(of.job, most), 0, {}, {}};
+  std::set<std::size_t> places;
+  for (const std::uint32_t one : others) {
+    const std::uint32_t other = program_of(of.job, of.request, one);
+    const std::vector<std::uint32_t>& other_ops = of.request.programs[other]->table.communicator_ops(communicator);
+    bool differs = false;
+    for (std::size_t i = 0; other != program && i < std::min({ops.size(), other_ops.size(), end}); ++i) {
+      const std::string usual = words_of(of.names[program], OpId{ops[i]});
+      const std::string own = words_of(of.names[other], OpId{other_ops[i]});
+      if (own == usual) continue;
+      differs = true;
+      if (places.empty() || i < *places.begin()) {
+        mixed.first = own;
+        mixed.first_of_others = usual;
+      }
+      places.insert(i);
+    }
+    if (!differs) continue;
+    const std::vector<std::uint32_t> ranks = ranks_of_class(of.job, one);
+    mixed.ranks.insert(mixed.ranks.end(), ranks.begin(), ranks.end());
   }
-  if (mixed.count > 0) out.push_back(std::move(mixed));
+  if (places.empty()) return;
+  std::sort(mixed.ranks.begin(), mixed.ranks.end());
+  mixed.count = places.size();
+  out.push_back(std::move(mixed));
+}
+
+/// The first of the classes that most ranks are of.
+std::uint32_t largest_class(const Job& job, const std::vector<std::uint32_t>& of) {
+  return *std::max_element(of.begin(), of.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return job.classes.classes[a].count < job.classes.classes[b].count;
+  });
 }
 
 /// Of classes that wait for one another in one place of a communicator's, what they called before.
@@ -87,9 +107,11 @@ std::vector<MixedCollectives> mixed_before(const Job& job, const JobRequest& req
                wait.absent.end();
       };
       const auto other = std::find_if(job.stuck.begin(), job.stuck.begin() + static_cast<std::ptrdiff_t>(i), waits_for);
-      if (other != job.stuck.begin() + static_cast<std::ptrdiff_t>(i))
-        add_mixed({job, request, names}, of_class, other->of_class, wait.communicator.value,
+      if (other != job.stuck.begin() + static_cast<std::ptrdiff_t>(i)) {
+        const std::uint32_t most = largest_class(job, {other->of_class, of_class});
+        add_mixed({job, request, names}, most, {most == of_class ? other->of_class : of_class}, wait.communicator.value,
                   table.op(wait.op).communicator_place, out);
+      }
     }
   return out;
 }
@@ -150,10 +172,12 @@ Hang hang_of(const Job& job, const JobRequest& request, const std::vector<Collec
 std::vector<MixedCollectives> mixed_collectives(const Job& job, const JobRequest& request,
                                                 const std::vector<CollectiveNames>& names) {
   std::vector<MixedCollectives> out;
-  for (const RankClasses::Group& group : job.classes.groups)
-    for (const std::uint32_t other : group.classes)
-      if (other != group.classes[0])
-        add_mixed({job, request, names}, other, group.classes[0], group.communicator, SIZE_MAX, out);
+  for (const RankClasses::Group& group : job.classes.groups) {
+    const std::uint32_t most = largest_class(job, group.classes);
+    std::vector<std::uint32_t> others = group.classes;
+    std::erase(others, most);
+    add_mixed({job, request, names}, most, others, group.communicator, SIZE_MAX, out);
+  }
   return out;
 }
 

@@ -248,7 +248,10 @@ constexpr std::array kTables{
     Table{"stream", "CUDA streams.", kStream},
     Table{"host_op", "Spans of host time.", kHostOp},
     Table{"device_op", "Kernels, copies, memsets and collectives, in order of issue.", kDeviceOp},
-    Table{"rank", "Ranks of an import of several ranks' traces; the first is that of all other tables.", kRank},
+    Table{"rank",
+          "Ranks of an import of several ranks' traces, or of a plan whose ranks differ; the first is that of all "
+          "other tables.",
+          kRank},
     Table{
         "rank_op",
         "Device ops of every `rank`, on the first one's clock (whose ops are those of `device_op` again). Streams are "
