@@ -125,9 +125,10 @@ ImportStat different_steps(const StepSizes& sizes, const Workload& workload, boo
   if (workload.has_timing && sizes.cycle > 1) text += fmt::format("; a step time is the mean of {}", sizes.cycle);
   const auto scaled = std::count_if(sizes.steps.begin(), sizes.steps.end(), [](const auto& s) { return !s.profiled; });
   if (workload.has_timing && scaled > 0)
-    text += fmt::format("; no profiled step has the size of {} of them: their times are scaled", scaled);
+    text += fmt::format("; {} of these {} steps {} of a size that no profiled step has: kernels' times are scaled",
+                        scaled, sizes.steps.size(), scaled == 1 ? "is" : "are");
   if (workload.has_timing && assumed) text += "; which sizes the profiled steps have is assumed";
-  return {"different_steps", ImportStat::Severity::info, sizes.steps.size(), std::move(text)};
+  return {"different_steps", ImportStat::Severity::info, 1, std::move(text)};
 }
 
 /// Of the steps that a plan's time is the mean of, those without times.
