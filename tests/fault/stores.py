@@ -2,16 +2,18 @@
 """Damaged run stores against every verb that reads one.
 
 One bit flipped, bytes or pages zeroed, swapped or cut off, and single cells given other values by another SQLite
-client. Each is read by three verbs, drawn from all of them. No crash, no internal error, no verb without an end; a
+client, or of a plan's or an import's answers (table `result`) other JSON. Each is read by three verbs, drawn from all of them. No crash, no internal error, no verb without an end; a
 refusal has a documented exit code and one line that names the store. Where the program verifies a store's contents on
 opening, no answer may differ from that of the undamaged store; with --unverified other answers are counted.
 """
+import json
 import shutil
 import sqlite3
 
 import harness
 import pages
 from harness import Failure, contents, refused, run
+from mutate import mutate
 
 FLIPS, PAGES, CELLS = 1000, 300, 1200
 PAGE = 4096
@@ -67,11 +69,27 @@ def other_values(value, rng):
     return rng.choice(out)
 
 
+def change_answer(store, rng):
+    """Of a random answer that is an object or a list something within."""
+    answers = [(key, json.loads(text)) for key, text in store.execute("SELECT key, value FROM result ORDER BY key")
+               if text[:1] in "[{" and len(text) > 2]
+    if not answers:
+        return None
+    key, value = rng.choice(answers)
+    before = json.dumps(value)
+    mutate(value, rng)
+    after = json.dumps(value)
+    store.execute("UPDATE result SET value=? WHERE key=?", [after, key])
+    return f"result.{key}: {before[:60]!r} -> {after[:60]!r}" if after != before else None
+
+
 def change_cell(path, rng):
     """What was changed, or None where the value does not fit its column."""
     store = sqlite3.connect(path, isolation_level=None)
     try:
         store.execute("PRAGMA ignore_check_constraints=ON")
+        if rng.random() < 0.3:
+            return change_answer(store, rng)
         tables = [row[0] for row in store.execute("SELECT name FROM sqlite_schema WHERE type='table' ORDER BY name")]
         filled = [t for t in tables if store.execute(f"SELECT count(*) FROM {t}").fetchone()[0]]
         table = rng.choice(filled)
@@ -171,7 +189,7 @@ def make_cases():
         more = ", --unverified" if unverified else ""
         for how, row, count in (("flip", "one bit flipped", FLIPS), ("page", "bytes and pages", PAGES),
                                 ("cell", "one cell changed", CELLS)):
-            cases += [(row + more, BASES["run.db" if n % 2 else "plan.db"], how, unverified) for n in range(count)]
+            cases += [(row + more, BASES[sorted(BASES)[n % len(BASES)]], how, unverified) for n in range(count)]
     return cases
 
 
@@ -181,6 +199,8 @@ def make_bases(root):
         "run.db": ["import", "--snapshot", f"{sample}.pickle.xz", "--trace", f"{sample}.trace.json.xz", "--about",
                    f"{sample}.about.json"],
         "plan.db": ["plan", "mlp", "--dim", "64", "--layers", "2"],
+        "ranks.db": ["plan", "llama-tiny", "--layers", "2", "--dim", "256", "--gpus", "4", "--batch", "1", "--seq", "64",
+                     "--param-dtype", "bfloat16", "--rank-seq", "1=128", "--rank-gemm", "2=64x64x64*2"],
     }
     for name, arguments in commands.items():
         BASES[name] = root / name
