@@ -141,9 +141,26 @@ std::string mean_line(const ComparedWork& work) {
 }
 
 std::string time_place(const TimedStep& step, char run) {
-  if (step.recording != Recording::trace) return fmt::format("step {} of {}", step.index, run);
-  return fmt::format("step {} of the trace of {}{}", step.index, run,
-                     step.index == 0 ? ", the profiler's first, which begins with an idle GPU" : "");
+  return fmt::format("step {} of {}{}", step.index, step.recording == Recording::trace ? "the trace of " : "", run);
+}
+
+/// Which of the two begin otherwise than the rest: "; both are a profiler's first, and begin with an idle GPU".
+std::string idle_starts(const TimedStep& a, const TimedStep& b) {
+  const auto first = [](const TimedStep& step) { return step.recording == Recording::trace && step.index == 0; };
+  if (first(a) && first(b)) return "; both are a profiler's first, and begin with an idle GPU";
+  if (!first(a) && !first(b)) return {};
+  return fmt::format("; {}'s is a profiler's first, and begins with an idle GPU", first(a) ? 'A' : 'B');
+}
+
+/// Of runs whose steps differ, and a recording among them: what steps of the size of the two that are laid side by side
+/// take without a profiler; else empty.
+std::string size_line(const CompareReport& report) {
+  const ComparedWork::Side &a = report.work.a, &b = report.work.b;
+  const bool recorded = report.a.info.kind == RunKind::imported || report.b.info.kind == RunKind::imported;
+  if (!recorded || !a.step.known() || a.step != b.step || !a.size_ms || !b.size_ms || *a.size_ms <= 0) return {};
+  return fmt::format("steps of {}, measured without a profiler{}: {}", shape_words(a.step),
+                     report.a.info.kind == report.b.info.kind ? "" : ", against the plan's",
+                     like_step(*a.size_ms, *b.size_ms));
 }
 
 /// Of runs whose steps differ: of the two steps that are laid side by side.
@@ -153,8 +170,9 @@ std::string pair_line(const CompareReport& report) {
   const StepShape &of_a = report.work.a.step, &of_b = report.work.b.step;
   const std::string place_a = time_place(*a.time, 'A'), place_b = time_place(*b.time, 'B');
   if (of_a.known() && of_a == of_b)
-    return fmt::format("of a step of {} ({}, {}): {}{}", shape_words(of_a), place_a, place_b,
-                       like_step(*report.a.step_ms, *report.b.step_ms), why_words(report));
+    return fmt::format("of a step of {} ({}, {}{}): {}{}", shape_words(of_a), place_a, place_b,
+                       idle_starts(*a.time, *b.time), like_step(*report.a.step_ms, *report.b.step_ms),
+                       why_words(report));
   return fmt::format(
       "no two steps of the timelines are known to be of one size: {} is of {}, {} of {}, and what they differ by is "
       "not the settings' alone",
@@ -166,6 +184,7 @@ std::vector<std::string> step_lines(const CompareReport& report) {
   if (work.steps_differ) {
     std::vector<std::string> lines;
     if (work.a.mean_ms && work.b.mean_ms && *work.a.mean_ms > 0) lines.push_back(mean_line(work));
+    if (std::string size = size_line(report); !size.empty()) lines.push_back(std::move(size));
     if (std::string pair = pair_line(report); !pair.empty()) lines.push_back(std::move(pair));
     return lines;
   }

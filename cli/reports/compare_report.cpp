@@ -466,6 +466,7 @@ Json work_json(const ComparedWork& work) {
     for (const StepShape& step : of.mean) mean.push_back(shape(step));
     return Json{{"step", shape(of.step)},
                 {"memory", shape(of.memory)},
+                {"size_ms", of.size_ms ? Json(*of.size_ms) : Json(nullptr)},
                 {"mean", std::move(mean)},
                 {"mean_work", of.work > 0 ? Json(of.work) : Json(nullptr)}};
   };

@@ -23,6 +23,9 @@ struct ComparedWork {
     StepShape memory;             ///< of the step whose memory is
     std::vector<StepShape> mean;  ///< of the run's step time (StepShapes::of_mean()), or of the step that was asked for
     double work = 0;              ///< tokens (or samples) a GPU of a step of `mean`; 0: not known
+    /// Of a recording the mean of the steps of the size of `step` that were measured without the profiler, of a plan or
+    /// an executed run `step`; none: not known.
+    std::optional<double> size_ms = {};
     std::optional<double> mean_ms = {};  ///< the run's step time; none: none is known, or a step was asked for
   };
   Side a;

@@ -228,13 +228,16 @@ std::string headline(const ExplainReport& report) {
   const Explanation& e = report.explanation;
   const MemoryParts& parts = e.reserved_peak.at.parts;
   std::string text;
-  if (!e.failures.empty())
-    text =
-        fmt::format("Out of memory: {} requests found no memory, the first of {} with {} reserved. ", e.failures.size(),
-                    format_bytes(e.failures.front().size), format_bytes(e.failures.front().parts.reserved()));
-  if (e.failures.size() == 1)
-    text = fmt::format("Out of memory: a request of {} found no memory with {} reserved. ",
-                       format_bytes(e.failures.front().size), format_bytes(e.failures.front().parts.reserved()));
+  if (!e.failures.empty()) {
+    const auto rank = out_of_memory_rank(report.run);
+    const std::string size = format_bytes(e.failures.front().size);
+    text = fmt::format(
+        "Out of memory{}: {} found no memory{} with {} reserved. ",
+        rank ? fmt::format(" on rank {}", *rank) : std::string(),
+        e.failures.size() == 1 ? fmt::format("a request of {}", size) : fmt::format("{} requests", e.failures.size()),
+        e.failures.size() == 1 ? std::string() : fmt::format(", the first of {}", size),
+        format_bytes(e.failures.front().parts.reserved()));
+  }
   text += fmt::format("{} at {}, {} above what is allocated then",
                       e.failures.empty() ? "Reserved memory peaks" : "Until then reserved memory peaks",
                       format_bytes(parts.reserved()), format_bytes(parts.gap()));

@@ -19,6 +19,7 @@
 #include "core/run/graph_replay.hpp"
 #include "core/run/plan_results.hpp"
 #include "core/run/run_names.hpp"
+#include "core/run/step_shapes.hpp"
 #include "core/run/step_title.hpp"
 #include "core/step/graph_schedule.hpp"
 #include "core/straggler/straggler_text.hpp"
@@ -55,6 +56,21 @@ std::string since_when(const Explanation& e, const Moment& moment) {
       first->time <= e.start ? "from the begin on" : fmt::format("from {} on", format_time(first->time - e.start)));
 }
 
+/// Sizes as they are printed: by named part, and the sums, each of which is what the lines above it come to.
+struct PrintedParts {
+  std::vector<Bytes> named;
+  Bytes allocated;
+  Bytes active;
+};
+
+PrintedParts printed_parts(const MemoryParts& parts) {
+  const std::vector<Bytes> all =
+      add_up({parts.active(), parts.hard, parts.soft, parts.stream, parts.private_pool}, parts.reserved());
+  const std::vector<Bytes> active = add_up({parts.allocated(), parts.pending_free}, all[0]);
+  const std::vector<Bytes> allocated = add_up({parts.requested, parts.rounding}, active[0]);
+  return {{allocated[0], allocated[1], active[1], all[1], all[2], all[3], all[4]}, active[0], all[0]};
+}
+
 void print_gap(std::ostream& out, const ExplainReport& report, const Moment& moment, const std::string& title) {
   const MemoryParts& parts = moment.at.parts;
   const Explanation& e = report.explanation;
@@ -64,6 +80,7 @@ void print_gap(std::ostream& out, const ExplainReport& report, const Moment& mom
   std::vector<double> bytes;
   for (const NamedPart& part : named) bytes.push_back(static_cast<double>(part.bytes));
   const std::vector<double> shares = shares_of(bytes, 1);
+  const PrintedParts sizes = printed_parts(parts);
   const auto percent = [&](double share) {
     return parts.reserved() == 0 ? std::string() : fmt::format("{:.1f} %", share);
   };
@@ -73,10 +90,10 @@ void print_gap(std::ostream& out, const ExplainReport& report, const Moment& mom
   };
   for (std::size_t i = 0; i < named.size(); ++i) {
     so_far += shares[i];
-    table.row({"  " + std::string(named[i].name), format_bytes_fixed(named[i].bytes), percent(shares[i]),
+    table.row({"  " + std::string(named[i].name), format_bytes_fixed(sizes.named[i]), percent(shares[i]),
                std::string(named[i].meaning)});
-    if (i == 1) sum("allocated", parts.allocated(), "requested + rounding");
-    if (i == 2) sum("active", parts.active(), "allocated + pending_free");
+    if (i == 1) sum("allocated", sizes.allocated, "requested + rounding");
+    if (i == 2) sum("active", sizes.active, "allocated + pending_free");
   }
   sum("reserved", parts.reserved(), "all of these");
   table.print(out);
@@ -331,8 +348,11 @@ std::string graph_step(const Run& run, std::int32_t step) {
 
 std::string explained_step(const Run& run, const Explanation& explanation) {
   if (!explanation.step) return "the whole record";
-  const std::string title =
-      step_title(run, run.info.kind == RunKind::imported ? Recording::snapshot : Recording::run, *explanation.step);
+  const Recording recording = run.info.kind == RunKind::imported ? Recording::snapshot : Recording::run;
+  const std::string title = step_title(run, recording, *explanation.step);
+  if (const StepShapes shapes(run); shapes.differ())
+    return fmt::format("{} (of {}, and others are of other sizes)", title,
+                       shape_words(shapes.of(recording, *explanation.step)));
   const std::string of_graph = graph_step(run, *explanation.step);
   return of_graph.empty() ? title : fmt::format("{} ({})", title, of_graph);
 }

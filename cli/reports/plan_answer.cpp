@@ -156,12 +156,11 @@ std::string steps_words(const sim::Prediction& p, const std::string& whose) {
     return step.recorded.batch != all.front().recorded.batch || step.recorded.seq != all.front().recorded.seq;
   };
   if (std::none_of(all.begin(), all.end(), differs)) return {};
-  std::size_t last = steady_step(all.size());
-  if (p.cycle > last) last = all.size() - 1;
-  const std::size_t first = last + 1 - std::min(p.cycle, last + 1);
-  const std::string planned = recorded_sizes(all.subspan(first, last + 1 - first), whose);
-  if (first < last) return fmt::format("recorded steps {} to {}, whose mean it is, of {}, ", first, last, planned);
-  return fmt::format("recorded step {}, of {} (recorded steps differ: {}), ", last, planned,
+  const SteadyCycle mean = steady_cycle(all.size(), p.cycle);
+  const std::string planned = recorded_sizes(all.subspan(mean.first(), mean.count), whose);
+  if (mean.count > 1)
+    return fmt::format("recorded steps {} to {}, whose mean it is, of {}, ", mean.first(), mean.last, planned);
+  return fmt::format("recorded step {}, of {} (recorded steps differ: {}), ", mean.last, planned,
                      recorded_sizes(all, whose));
 }
 
@@ -328,16 +327,18 @@ std::string ranks_line(const sim::Prediction& p) {
   if (std::any_of(p.ranks.begin(), p.ranks.end(), [](const sim::RankGroup& group) { return group.skips.has_value(); }))
     return fmt::format("ranks that differ ({}): what they leave out is not computed, in {:.2f} ms a step",
                        rank_differences(p), p.step_ms);
+  const bool all = p.ranks.size() == 1 && p.run.settings.world() > 1;  // none is as the settings say
   const double longer = p.step_ms - p.step_alike_ms;
   const std::string change =
       std::abs(longer) < sim::kShownMs
-          ? std::string("do not change the step")
-          : fmt::format("make the step {:.2f} ms ({:.1f} %) {}", std::abs(longer),
+          ? std::string(all ? "does not change the step" : "do not change the step")
+          : fmt::format("{} the step {:.2f} ms ({:.1f} %) {}", all ? "makes" : "make", std::abs(longer),
                         std::abs(share_of(longer, p.step_alike_ms)), longer < 0 ? "shorter" : "longer");
-  return fmt::format(
-      "ranks that differ ({}) {}: {:.2f} ms if all were alike; in the step rank {} waits for other ranks "
-      "{}{}",
-      rank_differences(p), change, p.step_alike_ms, p.told_rank, told_waiting(p), costs_words(p));
+  const std::string in_step = p.cycle > 1 ? fmt::format("in the mean of the {} steps", p.cycle) : "in the step";
+  return fmt::format("{} ({}) {}: {:.2f} ms {}; {} rank {} waits for other ranks {}{}",
+                     all ? "what differs from the settings" : "ranks that differ", rank_differences(p), change,
+                     p.step_alike_ms, all ? "without it" : "if all were alike", in_step, p.told_rank, told_waiting(p),
+                     costs_words(p));
 }
 
 std::string fitting_words(const sim::Remedies& remedies, const std::vector<std::string>& said, bool alike) {

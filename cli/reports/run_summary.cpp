@@ -77,8 +77,7 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
   summary.machine = machine_of(run);
   summary.memory_limit = memory_limit_of(run);
   summary.ranks = plan_text(run, "ranks", "differ");
-  const double failed = std::clamp<double>(result_number(run, "out_of_memory_rank").value_or(0), 0, UINT32_MAX);
-  summary.told_rank = run.ranks.empty() ? static_cast<std::uint32_t>(failed) : run.ranks.front().rank;
+  summary.told_rank = run.ranks.empty() ? out_of_memory_rank(run).value_or(0) : run.ranks.front().rank;
   summary.ranks_cost = plan_text(run, "ranks", "sentence");
   summary.fabric = plan_text(run, "fabric");
   summary.topology = plan_text(run, "topology", "file");

@@ -224,7 +224,10 @@ std::vector<std::string> not_simulated(const TimeReport& report) {
 
 void print_time(std::ostream& out, const TimeReport& report, bool detail) {
   for (const std::string& line : time_answer(report)) out << in_line(line) << ".\n";
-  if (report.stragglers) out << "Ranks: " << in_line(straggler_sentences(*report.stragglers).front()) << ".\n";
+  if (report.stragglers)
+    out << "Ranks: " << in_line(straggler_sentences(*report.stragglers).front()) << ".\n";
+  else if (report.run.ranks.size() > 1)
+    out << "Ranks: not held against one another in this step, whose begin is not known of all of them.\n";
   const bool planned = report.clean && report.clean->time;
   if (planned) print_causes(out, report.clean->run, *report.clean->time, "planned step", detail);
   if (!planned || detail) {

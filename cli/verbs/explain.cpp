@@ -269,7 +269,9 @@ Action add_explain(OptionSet& set) {
          "run", options->run,
          "a run store, or a memory snapshot (.pickle or JSON, plain, .gz or .xz); default: the newest store here")
       .type_name("RUN|SNAPSHOT");
-  set.add_option("--step", options->step, "a step's number, or all; default: the last").type_name("N|all");
+  set.add_option("--step", options->step,
+                 "a step's number, or all; default: the last, of memory where steps differ the largest")
+      .type_name("N|all");
   set.add_option("--at", options->at, "the moment of the tables: peak (of reserved), or a time after the step's begin")
       .type_name("peak|TIME");
   set.add_option("--trace", options->files.trace, "of a snapshot: the profiler trace of the same run")

@@ -78,8 +78,7 @@ std::string no_remedies_of(const Run& run) {
   if (!plan_end(run).empty())
     return "no change of settings keeps this job from its end: what needs mending is the rank or the link that ends it";
   // Of one that ran out of memory on a rank with a program of its own the others' is kept.
-  const bool of_a_rank = result_number(run, "out_of_memory_rank").value_or(0) > 0;
-  return run.info.kind == RunKind::planned && (!run.ranks.empty() || of_a_rank) ? kRanksDiffer : "";
+  return run.info.kind == RunKind::planned && (!run.ranks.empty() || out_of_memory_rank(run)) ? kRanksDiffer : "";
 }
 
 }  // namespace

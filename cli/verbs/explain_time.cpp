@@ -47,11 +47,7 @@ Result<int> explain_hang(const ExplainedTime& wanted, Console& console) {
 std::optional<double> measured_of_size(const ExplainedTime& wanted, const TimeExplanation& time) {
   if (wanted.of_run == nullptr || wanted.run.info.kind != RunKind::imported) return std::nullopt;
   const StepShape shape = StepShapes(wanted.run).of(time.recording, time.step);
-  const std::vector<double> measured = sim::measured_by_step(*wanted.of_run);
-  for (std::size_t k = 0; k < measured.size(); ++k)
-    if (const RecordedStep& step = wanted.of_run->recorded[k]; StepShape{step.batch, step.seq} == shape)
-      return measured[k];
-  return std::nullopt;
+  return sim::measured_of(*wanted.of_run, shape.batch, shape.seq);
 }
 
 /// Whether the plan's ops are those of a rank that runs another program than its workload: other shapes, or more.
@@ -60,6 +56,13 @@ bool runs_own_program(const Run& run) {
     for (const RankMember& rank : ranks_with(run, member))
       if (rank.told) return true;
   return false;
+}
+
+/// Of the step that the report is of, where it is of one of several that differ; else of all that ranks are held
+/// against one another in.
+std::optional<Stragglers> stragglers_beside(const ExplainedTime& wanted, const TimeExplanation& time) {
+  const bool of_one = wanted.step || StepShapes(wanted.run).differ();
+  return of_one ? find_stragglers(wanted.run, time.step) : find_stragglers(wanted.run);
 }
 
 /// With the links' profile: where there is none, links_of() has said so.
@@ -81,7 +84,7 @@ Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
   const auto time = explain_time(wanted.run, wanted.step);
   if (!time) return tl::unexpected(in_run(time.error(), wanted.run.info.name, wanted.path));
   TimeReport report{
-      wanted.path, wanted.run, *time, critical_path(wanted.run, *time), std::nullopt, find_stragglers(wanted.run),
+      wanted.path, wanted.run, *time, critical_path(wanted.run, *time), std::nullopt, stragglers_beside(wanted, *time),
       std::nullopt};
   if (!wanted.step) report.reported = step_time(wanted.run);
   report.measured_of_size = measured_of_size(wanted, *time);

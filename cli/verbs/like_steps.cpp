@@ -9,7 +9,9 @@
 
 #include "core/compare/run_totals.hpp"
 #include "core/run/step_shapes.hpp"
+#include "sim/predict/measured_by_step.hpp"
 #include "sim/predict/throughput.hpp"
+#include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -24,6 +26,7 @@ std::vector<std::int32_t> from_own(const std::set<std::int32_t>& indices, std::i
 struct Candidate {
   std::int32_t index = 0;
   StepShape shape;
+  bool idle_start = false;  ///< the profiler's first: it begins with an idle GPU, as no other does
 };
 
 std::vector<Candidate> timed(const Run& run, const StepShapes& shapes, const WantedStep& asked) {
@@ -35,7 +38,7 @@ std::vector<Candidate> timed(const Run& run, const StepShapes& shapes, const Wan
       indices.insert(step.index);
   std::vector<Candidate> out;
   for (const std::int32_t index : from_own(indices, own->index))
-    out.push_back({index, shapes.of(own->recording, index)});
+    out.push_back({index, shapes.of(own->recording, index), own->recording == Recording::trace && index == 0});
   return out;
 }
 
@@ -51,14 +54,32 @@ std::vector<Candidate> with_memory(const Run& run, const StepShapes& shapes, con
   return out;
 }
 
-/// The first of A that is like one of B; else each run's own.
+/// The first of A that is like one of B, of those that both begin behind another step before any; else the profiler's
+/// first of both; else each run's own.
 std::pair<WantedStep, WantedStep> pick(const std::vector<Candidate>& a, const std::vector<Candidate>& b) {
-  for (const Candidate& of_a : a) {
-    const auto found = std::find_if(
-        b.begin(), b.end(), [&](const Candidate& of_b) { return of_a.shape.known() && of_a.shape == of_b.shape; });
-    if (found != b.end()) return {of_a.index, found->index};
-  }
+  for (const bool idle_start : {false, true})
+    for (const Candidate& of_a : a) {
+      const auto found = std::find_if(b.begin(), b.end(), [&](const Candidate& of_b) {
+        return of_a.shape.known() && of_a.shape == of_b.shape && of_a.idle_start == idle_start &&
+               of_b.idle_start == idle_start;
+      });
+      if (found != b.end()) return {of_a.index, found->index};
+    }
   return {a.empty() ? WantedStep() : a.front().index, b.empty() ? WantedStep() : b.front().index};
+}
+
+/// What a recording's steps of a size take without the profiler, and a plan's step, ms; none: not known.
+std::optional<double> ms_of_size(const Run& run, const StepShapes& shapes, const StepRecord& step) {
+  if (run.info.kind != RunKind::imported) {
+    const auto span = device_span(run, step);
+    return span ? std::optional((span->end - span->begin).ms()) : std::nullopt;
+  }
+  const StepShape shape = shapes.of(step.recording, step.index);
+  if (!shape.known() || !run.measured || run.measured->steady_ms() <= 0) return std::nullopt;
+  if (!shapes.differ()) return run.measured->steady_ms();
+  const auto workload = traces::stored_workload(run.workload_json, false, {});
+  if (!workload) return std::nullopt;
+  return sim::measured_of(*workload, shape.batch, shape.seq);
 }
 
 double mean_work(const std::vector<StepShape>& shapes, Settings settings) {
@@ -74,7 +95,10 @@ double mean_work(const std::vector<StepShape>& shapes, Settings settings) {
 ComparedWork::Side side_of(const Run& run, const StepShapes& shapes, const WantedStep& asked, const WantedStep& time,
                            const WantedStep& memory) {
   ComparedWork::Side side;
-  if (const StepRecord* step = timed_step(run, time)) side.step = shapes.of(step->recording, step->index);
+  if (const StepRecord* step = timed_step(run, time)) {
+    side.step = shapes.of(step->recording, step->index);
+    side.size_ms = ms_of_size(run, shapes, *step);
+  }
   if (const auto step = memory_step(run, memory ? memory : time)) side.memory = shapes.of(step->recording, step->index);
   side.mean = asked ? std::vector{side.step} : shapes.of_mean();
   if (asked && !side.step.known()) side.mean.clear();

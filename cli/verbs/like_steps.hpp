@@ -15,7 +15,9 @@ struct LikeSteps {
 };
 
 /// Those that were asked for; else, where a run's steps differ, of the steps whose time is known the last ones of one
-/// shape, from the run's own step backwards, and each run's own where no two are alike; of memory likewise.
+/// shape, from the run's own step backwards, and each run's own where no two are alike; of memory likewise. A
+/// profiler's first step, which begins with an idle GPU, is laid beside another first one alone, where no others are
+/// alike.
 [[nodiscard]] LikeSteps like_steps(const Run& a, const Run& b, const ComparedSteps& asked);
 
 /// What the compared steps and both runs' step times are of.

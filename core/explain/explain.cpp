@@ -9,6 +9,7 @@
 #include "core/explain/explanation.hpp"
 #include "core/explain/failures.hpp"
 #include "core/explain/moments.hpp"
+#include "core/run/steady_step.hpp"
 
 namespace foreshard {
 namespace explain_detail {
@@ -136,11 +137,23 @@ struct Asked {
   Nanoseconds start;
 };
 
+/// The last step, or the one that failed; where steps differ the largest (memory_step()). 0: there is none.
+std::int32_t default_step(const Run& run, const std::vector<StepEvents>& steps) {
+  if (steps.empty()) return 0;
+  const std::int32_t last = steps.back().step.index;
+  if (failed_step(run)) return last;
+  const auto largest = memory_step(run);
+  const bool has = largest && std::any_of(steps.begin(), steps.end(), [&](const StepEvents& one) {
+                     return one.step.index == largest->index && one.range.end > 0;
+                   });
+  return has ? largest->index : last;
+}
+
 /// Of a run with events. Fails where it has no such step, or none of the step's events.
 Result<Asked> asked_of(const Run& run, const ExplainRequest& request, const std::vector<StepEvents>& steps) {
   if (request.whole_run || (steps.empty() && !request.step))
     return Asked{{0, run.allocator.size()}, {}, run.allocator.front().time};
-  const std::int32_t wanted = request.step.value_or(steps.empty() ? 0 : steps.back().step.index);
+  const std::int32_t wanted = request.step.value_or(default_step(run, steps));
   for (const StepEvents& one : steps) {
     if (one.step.index != wanted) continue;
     if (one.range.end == 0)

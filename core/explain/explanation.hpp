@@ -166,7 +166,7 @@ struct PeriodParts {
 inline constexpr std::size_t kMaxFailures = 16;
 
 struct ExplainRequest {
-  std::optional<std::int32_t> step = {};  ///< none: the last step
+  std::optional<std::int32_t> step = {};  ///< none: the last step, of steps that differ the largest
   bool whole_run = false;                 ///< all of it, whatever the steps
   std::optional<Nanoseconds> at = {};     ///< also explain this moment; after the step's begin (whole run: its begin)
   std::size_t largest = 10;               ///< blocks to name at each moment

@@ -1,5 +1,7 @@
 #include "core/run/plan_results.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
@@ -28,10 +30,20 @@ std::optional<double> result_number(const Run& run, const std::string& key) {
   return value;
 }
 
-std::string_view plan_failure(const Run& run) {
+std::optional<std::uint32_t> out_of_memory_rank(const Run& run) {
+  if (run.info.kind != RunKind::planned || !has(run, "out_of_memory", "true")) return std::nullopt;
+  const double rank = result_number(run, "out_of_memory_rank").value_or(0);
+  if (!(rank >= 1 && rank < run.settings.world())) return std::nullopt;
+  return static_cast<std::uint32_t>(rank);
+}
+
+std::string plan_failure(const Run& run) {
   if (run.info.kind != RunKind::planned) return {};
-  if (has(run, "out_of_memory", "true")) return "ran out of memory";
-  return run.results.contains("deadlock") && !has(run, "deadlock", "null") ? kDeadlocks : "";
+  if (has(run, "out_of_memory", "true")) {
+    const auto rank = out_of_memory_rank(run);
+    return rank ? fmt::format("ran out of memory on rank {}", *rank) : "ran out of memory";
+  }
+  return run.results.contains("deadlock") && !has(run, "deadlock", "null") ? std::string(kDeadlocks) : std::string();
 }
 
 std::string step_time_unknown(const Run& run) {
@@ -90,9 +102,11 @@ bool never_ends(const Run& run, const StepRecord& step) {
 
 Error no_device_ops(const Run& run, std::string what, std::string where) {
   return {ErrorKind::input, std::move(what), std::move(where),
-          plan_end(run).empty() ? "import the run with its profiler trace (--trace)"
-                                : "the job ends before rank 0 comes to an op of its GPU: explain --time and export "
-                                  "--format dot say who waits for whom"};
+          plan_end(run).empty()
+              ? "import the run with its profiler trace (--trace)"
+              : fmt::format("the job ends before rank {} comes to an op of its GPU: explain --time and export "
+                            "--format dot say who waits for whom",
+                            run.ranks.empty() ? 0 : run.ranks.front().rank)};
 }
 
 std::optional<Nanoseconds> hang_end(const Run& run) {

@@ -28,10 +28,13 @@ struct RankMember {
 };
 [[nodiscard]] std::vector<RankMember> ranks_with(const Run& run, const std::string& member);
 
-/// What kept a plan from its end: "ran out of memory" or "deadlocks"; empty: nothing did, or it is no plan. None of the
-/// steps of such a run has a time: it was simulated once, without the host's calibration, and its first ones are the
-/// start of the process.
-[[nodiscard]] std::string_view plan_failure(const Run& run);
+/// Of a plan that ran out of memory on a rank other than 0: that one; none: of every other run.
+[[nodiscard]] std::optional<std::uint32_t> out_of_memory_rank(const Run& run);
+
+/// What kept a plan from its end: "ran out of memory", "ran out of memory on rank 5" (out_of_memory_rank()) or
+/// "deadlocks"; empty: nothing did, or it is no plan. None of the steps of such a run has a time: it was simulated
+/// once, without the host's calibration, and its first ones are the start of the process.
+[[nodiscard]] std::string plan_failure(const Run& run);
 
 /// Of a plan that came to its end and has no step time: why, as it says itself. Its ops have times, which are not those
 /// of the planned step. Empty of every other run.
@@ -49,8 +52,8 @@ struct RankMember {
 /// Then, when the last that is known of any rank ends: a collective that ends there waits for ever.
 [[nodiscard]] std::optional<Nanoseconds> hang_end(const Run& run);
 
-/// The error of a run without ops of a GPU: its hint is that the job ends before rank 0 comes to one, else that no
-/// profiler trace was imported.
+/// The error of a run without ops of a GPU: its hint is that the job ends before the told rank comes to one, else that
+/// no profiler trace was imported.
 [[nodiscard]] Error no_device_ops(const Run& run, std::string what, std::string where);
 
 /// Of a plan that ran out of memory the step in which it did, up to the failed request, with the peaks until then;

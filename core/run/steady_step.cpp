@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/run/plan_results.hpp"
+#include "core/run/step_shapes.hpp"
 
 namespace foreshard {
 namespace {
@@ -25,6 +26,16 @@ Steps steps_of(const Run& run, Recording recording, const WantedStep& wanted) {
   return out;
 }
 
+/// Those that a time may be of; where the end of some on the device is known only these.
+Steps timed_steps(const Run& run, const WantedStep& wanted) {
+  if (!plan_failure(run).empty() || !step_time_unknown(run).empty()) return {};
+  Steps steps = steps_of(run, Recording::trace, wanted);
+  Steps ended;
+  for (const StepRecord* step : steps)
+    if (step->device_end) ended.push_back(step);
+  return ended.empty() ? steps : ended;
+}
+
 std::optional<DeviceSpan> span_behind(const StepRecord* before, const StepRecord& step) {
   if (!step.device_end) return std::nullopt;
   const Nanoseconds begin = before != nullptr ? *before->device_end : step.start;
@@ -38,21 +49,40 @@ std::size_t steady_step(std::size_t count) {
   return count >= kFewSteps ? count - 2 : count - 1;
 }
 
+SteadyCycle steady_cycle(std::size_t count, std::size_t cycle) {
+  SteadyCycle out;
+  out.last = steady_step(count);
+  out.count = std::clamp<std::size_t>(cycle, 1, std::max<std::size_t>(count, 2) - 1);
+  if (out.count > out.last && count > 0) out.last = count - 1;
+  return out;
+}
+
 const StepRecord* timed_step(const Run& run, const WantedStep& wanted) {
-  if (!plan_failure(run).empty() || !step_time_unknown(run).empty()) return nullptr;
-  Steps steps = steps_of(run, Recording::trace, wanted);
-  Steps ended;
-  for (const StepRecord* step : steps)
-    if (step->device_end) ended.push_back(step);
-  if (!ended.empty()) steps = std::move(ended);
+  const Steps steps = timed_steps(run, wanted);
   if (steps.empty()) return nullptr;
   return steps.back()->recording == Recording::run ? steps[steady_step(steps.size())] : steps.back();
+}
+
+std::vector<std::int32_t> mean_steps(const Run& run) {
+  if (run.info.kind != RunKind::planned) return {};
+  const Steps steps = timed_steps(run, {});
+  if (steps.empty()) return {};
+  const double all = static_cast<double>(steps.size()), cycle = result_number(run, "cycle").value_or(1);
+  const SteadyCycle mean = steady_cycle(steps.size(), cycle >= 1 ? static_cast<std::size_t>(std::min(cycle, all)) : 1);
+  std::vector<std::int32_t> out;
+  for (std::size_t place = mean.first(); place <= mean.last; ++place) out.push_back(steps[place]->index);
+  return out;
 }
 
 std::optional<StepRecord> memory_step(const Run& run, const WantedStep& wanted) {
   if (auto failed = out_of_memory_step(run); failed && (!wanted || failed->index == *wanted)) return failed;
   const Steps steps = steps_of(run, Recording::snapshot, wanted);
-  return steps.empty() ? std::nullopt : std::optional(*steps.back());
+  if (steps.empty()) return std::nullopt;
+  if (!StepShapes(run).differ()) return *steps.back();
+  const auto smaller = [](const StepRecord* a, const StepRecord* b) {
+    return std::pair(a->peaks.reserved, a->peaks.allocated) < std::pair(b->peaks.reserved, b->peaks.allocated);
+  };
+  return **std::max_element(steps.begin(), steps.end(), smaller);
 }
 
 std::optional<DeviceSpan> device_span(const Run& run, const StepRecord& step) {

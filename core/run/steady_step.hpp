@@ -20,6 +20,16 @@ namespace foreshard {
 /// of 10.6 ms, the last 9.6; PyTorch's llama-1b: 0.2 to 0.8 %). Steps between repeat one another to the nanosecond.
 [[nodiscard]] std::size_t steady_step(std::size_t count);
 
+/// Of steps that differ and repeat after some: those whose mean a step time is, by place.
+struct SteadyCycle {
+  std::size_t last = 0;
+  std::size_t count = 1;  ///< at least one
+  [[nodiscard]] std::size_t first() const { return last + 1 - count; }
+};
+/// The last whole cycle of `cycle` steps among `count` that ends with the steady step; where that is none behind the
+/// first step, the one that ends with the last. Of 1 the steady step alone. Never more than all but the first step.
+[[nodiscard]] SteadyCycle steady_cycle(std::size_t count, std::size_t cycle);
+
 /// A step by its index; none: the one that a report is of.
 using WantedStep = std::optional<std::int32_t>;
 
@@ -29,9 +39,14 @@ using WantedStep = std::optional<std::int32_t>;
 /// has no step time (step_time_unknown()).
 [[nodiscard]] const StepRecord* timed_step(const Run& run, const WantedStep& wanted = {});
 
+/// Indices of the steps whose mean the step time of a plan is, ascending: the steady one, or its answer's `cycle` of
+/// them. Empty: it has no step time, or `run` is no plan.
+[[nodiscard]] std::vector<std::int32_t> mean_steps(const Run& run);
+
 /// The step whose memory a report of `run` is of: the last one of the recording that saw memory, because reserved
-/// memory grows until then; of a plan that ran out of memory the one in which it did (out_of_memory_step()). None where
-/// there is none.
+/// memory grows until then; where steps differ (StepShapes) the one whose peak of reserved memory is the largest, of
+/// equal ones the one that allocates most, of these the first; of a plan that ran out of memory the one in which it did
+/// (out_of_memory_step()). None where there is none.
 [[nodiscard]] std::optional<StepRecord> memory_step(const Run& run, const WantedStep& wanted = {});
 
 /// What a step's time is of, on the compute stream.

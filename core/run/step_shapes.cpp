@@ -96,12 +96,9 @@ void StepShapes::take_planned(const Run& run) {
     of_trace_.push_back(step.is_object() ? StepShape{count_of(step.value("batch", nlohmann::json())),
                                                      count_of(step.value("seq", nlohmann::json()))}
                                          : StepShape{});
-  const auto cycle = std::max<std::size_t>(1, count_of(result_json(run, "cycle")));
-  std::size_t last = steady_step(of_trace_.size());
-  if (cycle > last) last = of_trace_.size() - 1;
-  const std::size_t first = last + 1 - std::min(cycle, last + 1);
-  of_mean_.assign(of_trace_.begin() + static_cast<std::ptrdiff_t>(first),
-                  of_trace_.begin() + static_cast<std::ptrdiff_t>(last + 1));
+  const SteadyCycle mean = steady_cycle(of_trace_.size(), count_of(result_json(run, "cycle")));
+  of_mean_.assign(of_trace_.begin() + static_cast<std::ptrdiff_t>(mean.first()),
+                  of_trace_.begin() + static_cast<std::ptrdiff_t>(mean.last + 1));
 }
 
 void StepShapes::take_recorded(const Run& run) {

@@ -293,11 +293,15 @@ std::vector<RankRun> equals_of(const Stragglers& found, const RankTime& late, co
 }  // namespace
 
 std::optional<Stragglers> find_stragglers(const Run& run) {
-  return find_stragglers(run, rank_members(run));
+  return find_stragglers(run, rank_members(run), straggler_detail::compared_steps(run));
 }
 
-std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<RankMembers>& groups) {
-  const std::set<std::int32_t> steps = straggler_detail::compared_steps(run);
+std::optional<Stragglers> find_stragglers(const Run& run, std::int32_t step) {
+  return find_stragglers(run, rank_members(run), straggler_detail::compared_steps(run, step));
+}
+
+std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<RankMembers>& groups,
+                                          const std::set<std::int32_t>& steps) {
   if (steps.empty() || run.ranks.size() < 2) return std::nullopt;
   const std::vector<Rank> ranks = ranks_of(run, steps, groups);
   if (ranks.size() < 2) return std::nullopt;

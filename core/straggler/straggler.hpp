@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,7 +99,10 @@ inline constexpr double kAsEachOf = 0.1;
 
 /// None where the run holds not two ranks, or no whole step of theirs (compared_steps.hpp).
 [[nodiscard]] std::optional<Stragglers> find_stragglers(const Run& run);
-/// Of a plan whose answer is not in the run yet: its groups of equal ranks.
-[[nodiscard]] std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<RankMembers>& groups);
+/// Of one step alone, as beside a report of that step.
+[[nodiscard]] std::optional<Stragglers> find_stragglers(const Run& run, std::int32_t step);
+/// Of a plan whose answer is not in the run yet: its groups of equal ranks, and the steps whose mean its step time is.
+[[nodiscard]] std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<RankMembers>& groups,
+                                                        const std::set<std::int32_t>& steps);
 
 }  // namespace foreshard

@@ -65,4 +65,12 @@ std::vector<double> measured_by_step(const Workload& workload) {
   return out;
 }
 
+std::optional<double> measured_of(const Workload& workload, std::uint32_t batch, std::uint32_t seq) {
+  const std::vector<double> measured = measured_by_step(workload);
+  for (std::size_t k = 0; k < measured.size(); ++k)
+    if (const RecordedStep& step = workload.recorded[k]; step.batch == batch && step.seq == seq && measured[k] > 0)
+      return measured[k];
+  return std::nullopt;
+}
+
 }  // namespace foreshard::sim

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/adapt/adapt.hpp"
 #include "core/allocator/config.hpp"
@@ -130,7 +131,7 @@ bool ages_blocks(const Settings& settings) {
   return !config || config->garbage_collection_threshold > 0;
 }
 
-/// As simulate(), with the ranks that differ: the simulation is rank 0's.
+/// As simulate(), with the ranks that differ: the simulation is the told rank's.
 Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
                                   const SimulationRequest& simulation_request, AdaptedRanks& others, Prediction& p) {
   if (request.differences.empty()) {
@@ -270,7 +271,10 @@ Result<void> add_ranks(const Workload& adapted, const PredictRequest& request, c
     p.rank_costs.push_back({cost.what, cost.alone.ms() * anchor, cost.beside.ms() * anchor});
   p.run.info.kind = RunKind::planned;
   p.run.settings = request.settings;
-  p.stragglers = find_stragglers(p.run, members_of(p.ranks));
+  std::set<std::int32_t> steps;
+  for (std::size_t i = 0; i < ranks.simulation.cycle; ++i)
+    steps.insert(static_cast<std::int32_t>(ranks.simulation.steady - i));
+  p.stragglers = find_stragglers(p.run, members_of(p.ranks), steps);
   return {};
 }
 

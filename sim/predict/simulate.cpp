@@ -66,9 +66,9 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
                     device.host_worked(), memory.follows_recording()};
   result.step_end = ends_of_steps(result.outcome, device);
   const std::size_t count = result.step_end.size();
-  result.steady = steady_step(count);
-  result.cycle = std::min<std::size_t>(workload.cycle, std::max<std::size_t>(count, 2) - 1);
-  if (result.cycle > result.steady && count > 0) result.steady = count - 1;
+  const SteadyCycle mean = steady_cycle(count, workload.cycle);
+  result.steady = mean.last;
+  result.cycle = mean.count;
   result.floor = floor_of(result, device);
   result.synchronized = request.steps.synchronized == 1;
   return result;

@@ -26,7 +26,7 @@ struct SimulationRequest {
   bool follow_recording = true;       ///< PredictRequest::follow_recording
   /// Of ranks that differ: of how many Run::rank_ops has the ops, or kAllRanks. Where that is all of a job of up to
   /// kSmallJob ranks, each has its own; else one of each group of equal ranks, those that are waited for longest first,
-  /// rank 0 always among them, of 0 as of 1. None: kSmallJob.
+  /// the told rank always among them, of 0 as of 1. None: kSmallJob.
   std::optional<std::uint32_t> kept_ranks = {};
   /// As many ops as the programs of the kept ranks issue at most (usage).
   std::size_t max_rank_ops = kMaxRankOps;
@@ -44,9 +44,8 @@ struct Simulation {
   Nanoseconds host_worked;            ///< host work of all steps, waits for the device left out
   bool follows_recording = true;      ///< every segment of cudaMalloc lies where the recording has it
 
-  /// The step whose times are a training run's, steady_step() of them (core/run/steady_step.hpp), and how many of them
-  /// up to it are one cycle of the workload: 1 where its steps are equal. A cycle that does not end there ends with the
-  /// last step.
+  /// The step whose times are a training run's, and how many of them up to it are one cycle of the workload: 1 where
+  /// its steps are equal (steady_cycle(), core/run/steady_step.hpp).
   std::size_t steady = 0;
   std::size_t cycle = 1;
 

@@ -58,8 +58,8 @@ class RanksSimulation {
       FORESHARD_TRY(alike);
       out.alike = *alike;
     }
-    // From the one before the steady step, at whose end that begins, to the last, whose memory is shown.
-    const StepRange steps{static_cast<std::int32_t>(out.simulation.steady) - 1,
+    // From the one before the steady step, or cycle, at whose end that begins, to the last, whose memory is shown.
+    const StepRange steps{static_cast<std::int32_t>(out.simulation.steady - out.simulation.cycle),
                           static_cast<std::int32_t>(out.simulation.step_end.size()) - 1};
     if (keeps_ops()) FORESHARD_TRY(add_rank_ops(*job, steps, run));
     return out;

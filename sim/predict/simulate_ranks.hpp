@@ -29,22 +29,22 @@ struct RankSimulation {
   /// The first workload that runs out of memory: `simulation` is then of ranks that all run it, and there are no
   /// groups.
   std::optional<std::uint32_t> out_of_memory_workload;
-  /// The job cannot end: `simulation` and the run are then of what rank 0 did until it stood still.
+  /// The job cannot end: `simulation` and the run are then of what the told rank did until it stood still.
   std::optional<Hang> hang;
   std::vector<MixedCollectives> mixed = {};  ///< of a job that ends, in which ranks skip units
 };
 
 /// As simulate(), with what `differences` says unlike the rest. Where `request.steps.record` is set, `run` gets
-/// the ops of `request.kept_ranks` ranks as well (Run::rank_ops), from the step before the steady one on, of a job that
-/// hangs from its last whole step on.
-/// Fails (usage) where a rank or an adapter is not in the job, where memory depends on time (record_stream), or, before
-/// the job is played for them, where the kept ranks' ops would be more than `request.max_rank_ops`.
+/// the ops of `request.kept_ranks` ranks as well (Run::rank_ops), from the step before the steady one, or cycle, on, of
+/// a job that hangs from its last whole step on. Fails (usage) where a rank or an adapter is not in the job, where
+/// memory depends on time (record_stream), or, before the job is played for them, where the kept ranks' ops would be
+/// more than `request.max_rank_ops`.
 [[nodiscard]] Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings,
                                                     const MachineProfile& machine, const SimulationRequest& request,
                                                     const Differences& differences, Run& run);
 
-/// The steady step, or its cycle's mean, of rank 0 in the job that `steps` is of, with these differences in place of
-/// its own; not anchored. Errors as of simulate_ranks(); every rank must live.
+/// The steady step, or its cycle's mean, of the told rank in the job that `steps` is of, with these differences in
+/// place of its own; not anchored. Errors as of simulate_ranks(); every rank must live.
 [[nodiscard]] Result<Nanoseconds> step_with(const Workload& workload, const Settings& settings,
                                             const MachineProfile& machine, const SimulationRequest& request,
                                             const Differences& differences, const Simulation& steps);

@@ -181,6 +181,35 @@ TEST_CASE("of runs whose steps differ, steps of one size are laid side by side, 
   CHECK(json["work"]["a"]["step"] == json["work"]["b"]["step"]);
 }
 
+TEST_CASE("a profiler's first step is laid beside no other but another's first") {
+  // A has 2048 tokens a sample in the profiler's first step alone, B in each.
+  const Run a = varied(RunKind::imported, {2048, 1536, 1024}, 2);
+  const Run b = varied(RunKind::imported, {2048, 2048, 2048}, 3);
+  const auto both_first = compare_pair(a, "a.db", b, "b.db");
+  REQUIRE(both_first);
+  CHECK(both_first->comparison.a.time->index == 0);
+  CHECK(both_first->comparison.b.time->index == 0);
+  CHECK(compare_answer(*both_first)[1].find("; both are a profiler's first, and begin with an idle GPU): ") !=
+        std::string::npos);
+  // A plan has no profiler: its own steady step and A's last one are told to be of other sizes.
+  const auto none = compare_pair(a, "a.db", varied(RunKind::planned, {2048, 2048, 2048}, 3), "b.db");
+  REQUIRE(none);
+  CHECK(none->comparison.a.time->index == 2);
+  CHECK(compare_answer(*none)[1].starts_with("no two steps of the timelines are known to be of one size: step 2"));
+}
+
+TEST_CASE("of a recording whose steps do not differ, steps of the other's size are compared as they were measured") {
+  Run a = varied(RunKind::imported, {1536, 1536}, 2);
+  a.results.clear();
+  const Run b = varied(RunKind::planned, {2048, 1536, 1024, 1536}, 3);
+  const std::vector<std::string> lines = answer_of(a, b);
+  REQUIRE(lines.size() > 1);
+  CHECK(
+      lines[1] ==
+      "steps of 4 × 1536 tokens a GPU, measured without a profiler, against the plan's: B takes 18.43 ms a step, 6.14 "
+      "ms (50.0 %) more than A");
+}
+
 TEST_CASE("steps of different work are compared a token, and nothing is said of why") {
   const Run a = varied(RunKind::planned, {2048, 1536, 1536}, 2);
   const Run b = varied(RunKind::planned, {1024, 512, 512}, 2);

@@ -63,6 +63,22 @@ TEST_CASE("the step of a plan is the last that another follows, of an import the
   CHECK_FALSE(memory_step(run));
 }
 
+TEST_CASE("where steps differ, memory is of the step whose peak is the run's") {
+  Run run;
+  const Bytes allocated[] = {30, 70, 90, 90, 60};
+  const Bytes reserved[] = {80, 80, 95, 95, 95};
+  for (std::int32_t i = 0; i < 5; ++i) {
+    run.steps.push_back(step(Recording::run, i, i * 10, i * 10 + 10));
+    run.steps.back().peaks.allocated = allocated[i];
+    run.steps.back().peaks.reserved = reserved[i];
+  }
+  CHECK(memory_step(run)->index == 4);
+  run.info.kind = RunKind::planned;
+  run.results["steps"] = R"([{"batch":1,"seq":3},{"batch":1,"seq":7},{"batch":1,"seq":9},{"batch":1,"seq":9},null])";
+  CHECK(memory_step(run)->index == 2);
+  CHECK(memory_step(run, 4)->index == 4);
+}
+
 TEST_CASE("a plan that ran out of memory has no timed step, and its memory is that until then") {
   Run run;
   for (std::int32_t i = 0; i < 3; ++i) {
@@ -73,6 +89,11 @@ TEST_CASE("a plan that ran out of memory has no timed step, and its memory is th
   run.allocator.push_back({AllocatorAction::oom, 0, 1, kComputeStream, {35'000'000}, {}});
   run.results = {{"out_of_memory", "true"}, {"step_ms", "null"}, {"peak_reserved_bytes", "4096"}};
   CHECK(plan_failure(run) == "ran out of memory");
+  run.settings.gpus = 8;
+  run.results["out_of_memory_rank"] = "5";
+  CHECK(plan_failure(run) == "ran out of memory on rank 5");
+  run.results["out_of_memory_rank"] = "8";  // of a damaged store
+  CHECK_FALSE(out_of_memory_rank(run));
   CHECK(timed_step(run) == nullptr);
   CHECK(timed_step(run, 1) == nullptr);
   CHECK_FALSE(step_time(run));

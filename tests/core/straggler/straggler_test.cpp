@@ -397,6 +397,72 @@ Run folded(const Ranks& ranks, std::uint32_t world, const char* groups) {
 
 }  // namespace
 
+namespace {
+
+/// Steps of 1 ms; in step 3 rank 0's forward takes `longer` us more, of the 200 us that it waits for rank 1.
+Run planned_steps(std::int32_t count, std::int64_t longer) {
+  Ranks ranks(2);
+  for (const std::uint32_t rank : {0U, 1U}) {
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, rank == 1 ? 300 : 100);
+    ranks.gather("forward", rank == 1 ? 300 : 100, 350, 0);
+    ranks.kernel("gemm", "backward", 350, 1000);
+  }
+  Run run = ranks.run();
+  run.info.kind = RunKind::planned;
+  run.steps.clear();
+  const std::vector<RankOpRecord> one = std::move(run.rank_ops);
+  run.rank_ops.clear();
+  for (std::int32_t step = 0; step < count; ++step) {
+    const Nanoseconds later = Nanoseconds::from_us(1000 * step);
+    run.steps.push_back({.recording = Recording::run,
+                         .index = step,
+                         .start = later,
+                         .end = later,
+                         .device_end = later + Nanoseconds::from_us(1000),
+                         .peaks = {}});
+    for (RankOpRecord row : one) {
+      for (Nanoseconds* time : {&row.op.issue, &row.op.start, &row.op.end}) *time += later;
+      if (step == 3 && row.op.start == later && row.rank == 0) row.op.end += Nanoseconds::from_us(longer);
+      row.step = step;
+      run.rank_ops.push_back(row);
+    }
+  }
+  std::stable_sort(run.rank_ops.begin(), run.rank_ops.end(),
+                   [](const RankOpRecord& a, const RankOpRecord& b) { return a.rank < b.rank; });
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("a plan's ranks are of the steps whose mean its time is, or of the one that is asked for") {
+  Run run = planned_steps(6, 100);  // in step 3 rank 0 is ready later, and waits for half as long
+  const auto waits = [](const std::optional<Stragglers>& found) {
+    REQUIRE(found);
+    return found->ranks.at(0).waiting;
+  };
+  CHECK(find_stragglers(run)->steps == 1);
+  CHECK(waits(find_stragglers(run)) == Nanoseconds::from_us(200));
+  run.results["cycle"] = "2";
+  CHECK(find_stragglers(run)->steps == 2);
+  CHECK(waits(find_stragglers(run)) == Nanoseconds::from_us(150));
+  CHECK(waits(find_stragglers(run, 3)) == Nanoseconds::from_us(100));
+  CHECK(waits(find_stragglers(run, 4)) == Nanoseconds::from_us(200));
+  CHECK_FALSE(find_stragglers(run, 6));
+  // Of a store of the steps from 3 on that one's begin is not known.
+  std::erase_if(run.rank_ops, [](const RankOpRecord& row) { return row.step < 3; });
+  CHECK(waits(find_stragglers(run)) == Nanoseconds::from_us(200));
+  CHECK_FALSE(find_stragglers(run, 3));
+  run.results["cycle"] = "1e300";
+  CHECK(find_stragglers(run)->steps == 2);  // of all behind the first, those kept
+}
+
+TEST_CASE("a recording's ranks are held against one another in the step that is asked for, but for the first") {
+  const Run run = twice(one_late());
+  CHECK(find_stragglers(run, 1)->ranks[0].step == find_stragglers(run)->ranks[0].step);
+  CHECK_FALSE(find_stragglers(run, 0));
+}
+
 TEST_CASE("groups of more ranks than the job has are passed over") {
   const char* damaged = R"({"groups":[{"first_rank":0,"members":[[0,4294967295,1]],"kept":true},
                                       {"first_rank":1,"members":[[1,2,1]],"kept":true}]})";

@@ -280,6 +280,16 @@ TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the mem
   CHECK(p.steps[4].peaks.allocated > p.steps[3].peaks.allocated);
   CHECK(p.steps[5].peaks == p.peaks);
 
+  // Ranks that differ are told of the same steps.
+  PredictRequest slow;
+  slow.settings = mixed();
+  slow.differences.ranks.push_back({.rank = 1, .kernels = 1.3});
+  const auto ranks = predict(w, h200(), slow);
+  REQUIRE(ranks);
+  REQUIRE(ranks->stragglers);
+  CHECK(ranks->stragglers->steps == 2);
+  CHECK(ranks->stragglers->ranks.at(0).step.ms() == Approx(ranks->step_ms).epsilon(1e-6));
+
   for (RecordedStep& step : w.recorded) step.profiled = step.seq == 64;
   const Prediction scaled = plan(w, mixed());
   REQUIRE_FALSE(scaled.interval.rests_on.empty());
