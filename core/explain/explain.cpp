@@ -137,14 +137,15 @@ struct Asked {
   Nanoseconds start;
 };
 
-/// The last step, or the one that failed; where steps differ the largest (memory_step()). 0: there is none.
+/// The last step, or the one that failed; where steps differ the largest (memory_step()), unless no time tells its
+/// events from others' (a plan without times). 0: there is none.
 std::int32_t default_step(const Run& run, const std::vector<StepEvents>& steps) {
   if (steps.empty()) return 0;
   const std::int32_t last = steps.back().step.index;
   if (failed_step(run)) return last;
   const auto largest = memory_step(run);
   const bool has = largest && std::any_of(steps.begin(), steps.end(), [&](const StepEvents& one) {
-                     return one.step.index == largest->index && one.range.end > 0;
+                     return one.step.index == largest->index && one.range.end > one.range.begin;
                    });
   return has ? largest->index : last;
 }
