@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/collectives/collective_cost.hpp"
@@ -33,6 +35,23 @@ struct HostProgram {
   std::vector<CollectiveRequest> requests;             ///< distinct ones
   std::vector<std::vector<std::uint32_t>> request_of;  ///< by communicator, by place among its collectives
   std::vector<OpId> step_ends;                         ///< by step: its last op on the compute stream
+};
+
+/// Adds calls of logs, one behind the other, to a program: of one, or of several whose streams, communicators, events
+/// and requests have the same numbers.
+class HostProgramBuilder {
+ public:
+  /// With the communicators and the requests of `log`.
+  explicit HostProgramBuilder(const DeviceLog& log);
+  /// Its calls from the first on, up to the second, of which the collectives are from `collective` on.
+  void add(const DeviceLog& log, std::pair<std::size_t, std::size_t> calls, std::size_t collective);
+  /// A step ends with the op that was added last.
+  void end_step();
+  [[nodiscard]] HostProgram program() && { return std::move(out_); }
+
+ private:
+  HostProgram out_;
+  std::map<const DeviceLog*, std::vector<std::uint32_t>> running_ops_;  // by op of a log: its place; looked up alone
 };
 
 /// Aborts where `log` depends on time. `step_ends`: ops as the logged device counted them.

@@ -9,7 +9,7 @@ namespace foreshard::sim {
 inline constexpr std::uint32_t kNeverDies = UINT32_MAX;
 
 /// What a rank draws for: the place of each under the rank's own key (RankTraits::draws).
-enum class DrawsFor : std::uint64_t { kernels = 0, host_work = 1, gpu = 2, host = 3 };
+enum class DrawsFor : std::uint64_t { kernels = 0, host_work = 1, gpu = 2, host = 3, lengths = 4 };
 
 /// Factors are on the time it takes: 1.25 is a quarter slower.
 struct RankTraits {

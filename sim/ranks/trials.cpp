@@ -1,6 +1,9 @@
 #include "sim/ranks/trials.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
 
 #include "core/base/check.hpp"
 #include "sim/parallel/for_each.hpp"
@@ -12,12 +15,45 @@ std::vector<RankTraits> drawn(const std::vector<RankTraits>& ranks, const Trials
   std::vector<RankTraits> out = ranks;
   const std::uint64_t of_trial = mixed(request.seed, trial);
   for (std::uint32_t rank = 0; rank < out.size(); ++rank) {
+    if (request.jitter == Jitter{}) continue;  // ranks of equal programs stay equal
     out[rank].draws = mixed(of_trial, rank);
     out[rank].kernels *= Draws{request.jitter.gpus, out[rank].draws}.factor(static_cast<std::uint64_t>(DrawsFor::gpu));
     out[rank].host *= Draws{request.jitter.hosts, out[rank].draws}.factor(static_cast<std::uint64_t>(DrawsFor::host));
   }
   return out;
 }
+
+/// The programs of one trial, and whose they are.
+class DrawnJob {
+ public:
+  /// All must outlive it; `job` gets programs of this.
+  DrawnJob(const StepPrograms& programs, std::uint64_t of_trial, const TrialSteps& looked_at, JobRequest& job) {
+    const std::size_t steps = programs.logs[0].steps();
+    std::map<std::vector<std::size_t>, std::uint32_t> known;
+    job.programs.clear();
+    for (std::uint32_t rank = 0; rank < job.ranks.size(); ++rank) {
+      const std::uint64_t key = mixed(mixed(of_trial, rank), static_cast<std::uint64_t>(DrawsFor::lengths));
+      std::vector<std::size_t> drawn;
+      for (std::size_t step = 0; step < steps; ++step) drawn.push_back(programs.draw(key, step));
+      for (std::size_t step = looked_at.begin + 1; step <= looked_at.end; ++step) sum_ += programs.sizes[drawn[step]];
+      const auto [at, is_new] = known.try_emplace(drawn, static_cast<std::uint32_t>(programs_.size()));
+      if (is_new) {
+        std::vector<const StepLog*> logs;
+        for (const std::size_t log : drawn) logs.push_back(&programs.logs[log]);
+        job.programs.push_back(&programs_.emplace_back(program_of_steps(logs)));
+      }
+      job.ranks[rank].program = at->second;
+    }
+    mean_ = sum_ / static_cast<double>(job.ranks.size() * (looked_at.end - looked_at.begin));
+  }
+  /// Trial::drawn.
+  [[nodiscard]] double mean() const { return mean_; }
+
+ private:
+  std::deque<HostProgram> programs_;
+  double sum_ = 0;
+  double mean_ = 0;
+};
 
 Trial trial_of(const Job& job, const TrialSteps& steps) {
   FORESHARD_CHECK(job.stuck.empty(), "a trial in which every rank lives ends");
@@ -43,7 +79,7 @@ Trial trial_of(const Job& job, const TrialSteps& steps) {
 }  // namespace
 
 std::vector<Trial> simulate_trials(const MachineProfile& machine, const JobRequest& job, const TrialSteps& steps,
-                                   const TrialsRequest& request) {
+                                   const TrialsRequest& request, const StepPrograms* drawn_programs) {
   if (!request.known.empty()) return request.known;
   std::vector<Trial> out(request.trials);
   const auto ranks = static_cast<std::uint32_t>(job.ranks.size());
@@ -55,7 +91,11 @@ std::vector<Trial> simulate_trials(const MachineProfile& machine, const JobReque
     one.last_step = steps.end;
     one.jitter = request.jitter;
     one.ranks = drawn(job.ranks, request, trial);
+    std::optional<DrawnJob> drawn_job;
+    if (drawn_programs != nullptr) drawn_job.emplace(*drawn_programs, mixed(request.seed, trial), steps, one);
+    if (drawn_job) one.repeat_steps = false;  // none is like the one before
     out[trial] = trial_of(simulate_job(machine, one), steps);
+    if (drawn_job) out[trial].drawn = drawn_job->mean();
   };
   for_each(request.part.size(out.size()), beside, work, request.progress);
   return out;

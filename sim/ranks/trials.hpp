@@ -1,8 +1,9 @@
 // A job played again and again, each time with other draws of its jitter.
 //
 // Trials share programs and tables; each has engines of its own. What a trial draws depends on the seed, its number,
-// the rank and the op alone, so results do not depend on threads. A rank that draws is unlike all others: nothing is
-// folded.
+// the rank and the op alone, so results do not depend on threads. A rank that draws times is unlike all others: nothing
+// is folded. Ranks may draw what they run as well, for each step (StepPrograms): a trial's programs are put together
+// from the steps that its ranks drew.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "sim/parallel/part.hpp"
 #include "sim/ranks/job.hpp"
+#include "sim/ranks/logged_steps.hpp"
 
 namespace foreshard::sim {
 
@@ -23,6 +25,7 @@ struct Trial {
   Nanoseconds waiting;           ///< Engine::idle_for_ranks(): the ranks' mean
   std::uint32_t last = kNobody;  ///< the rank that all others together waited for longest; of equal ones the lowest
   Nanoseconds awaited;           ///< how long they did, each collective's ranks added up
+  double drawn = 0;              ///< where ranks draw programs: StepPrograms::sizes, the mean of all ranks
   bool operator==(const Trial&) const = default;
 };
 
@@ -43,10 +46,20 @@ struct TrialSteps {
   std::size_t end = 1;
 };
 
+/// Programs that each rank draws one of for each step, in place of the job's.
+struct StepPrograms {
+  std::vector<StepLog> logs;  ///< all of one form (StepLog::same_form())
+  std::vector<double> sizes;  ///< by log: what Trial::drawn counts
+  /// Which one the owner of `key` has in a step. Called on any thread.
+  std::function<std::size_t(std::uint64_t key, std::size_t step)> draw;
+};
+
 /// By trial. `job` is played with the draws of each on top of its ranks' traits; its `jitter` is the request's. Every
-/// rank must live.
+/// rank must live. `drawn`: null, or what ranks draw besides; those that draw the same in all steps are folded unless
+/// there is jitter.
 [[nodiscard]] std::vector<Trial> simulate_trials(const MachineProfile& machine, const JobRequest& job,
-                                                 const TrialSteps& steps, const TrialsRequest& request);
+                                                 const TrialSteps& steps, const TrialsRequest& request,
+                                                 const StepPrograms* drawn = nullptr);
 
 /// How many trials of so many ranks are simulated at once: at most `threads`, and few enough that their ranks, about
 /// 12 kB each, take no more than 1.2 GB.

@@ -15,7 +15,12 @@ constexpr std::int64_t kKernel = 100'000;
 constexpr std::int64_t kKernels = 40;
 
 /// Steps of kernels one behind the other; behind every tenth `ranks` of them meet, and the next ones wait for that.
-HostProgram steps_of_kernels(std::uint32_t ranks, std::uint32_t steps) {
+struct Logged {
+  DeviceLog log;
+  std::vector<OpId> ends;
+};
+
+Logged log_of_kernels(std::uint32_t ranks, std::uint32_t steps, std::int64_t kernel) {
   DeviceLog log;
   log.call(DeviceLog::Kind::add_stream);
   if (ranks > 1) {
@@ -29,7 +34,7 @@ HostProgram steps_of_kernels(std::uint32_t ranks, std::uint32_t steps) {
   for (std::uint32_t step = 0; step < steps; ++step) {
     for (std::int64_t i = 0; i < kKernels; ++i) {
       log.call(DeviceLog::Kind::host_work, 0, 5'000);
-      log.submit({.stream = kComputeStream, .communicator = {}, .running_op = {}, .work = {kKernel}}, DeviceLog::kOnce);
+      log.submit({.stream = kComputeStream, .communicator = {}, .running_op = {}, .work = {kernel}}, DeviceLog::kOnce);
       ++ops;
       ends.resize(step + 1);
       ends[step] = OpId{ops - 1};
@@ -46,7 +51,12 @@ HostProgram steps_of_kernels(std::uint32_t ranks, std::uint32_t steps) {
       log.call(DeviceLog::Kind::wait, 0, events++);
     }
   }
-  return host_program(log, ends);
+  return {std::move(log), std::move(ends)};
+}
+
+HostProgram steps_of_kernels(std::uint32_t ranks, std::uint32_t steps) {
+  const Logged logged = log_of_kernels(ranks, steps, kKernel);
+  return host_program(logged.log, logged.ends);
 }
 
 JobRequest job_of(const HostProgram& program, std::uint32_t ranks) {
@@ -158,6 +168,64 @@ TEST_CASE("with equal draws ranks are folded, and folding changes nothing, to th
     CHECK(folded.of(rank).idle_for_ranks == unfolded.of(rank).idle_for_ranks);
   }
   CHECK(folded.of(0).step_ends != folded.of(7).step_ends);
+}
+
+TEST_CASE("of ranks that draw what they run, each step takes as long as the longest drawn for it") {
+  constexpr std::uint32_t kRanks = 3;
+  const HostProgram program = steps_of_kernels(kRanks, 4);
+  StepPrograms drawn;
+  for (const std::int64_t kernel : {kKernel, 2 * kKernel}) {
+    const Logged logged = log_of_kernels(kRanks, 4, kernel);
+    drawn.logs.emplace_back(logged.log, logged.ends);
+    drawn.sizes.push_back(static_cast<double>(kernel));
+  }
+  REQUIRE(drawn.logs[0].same_form(drawn.logs[1]));
+  REQUIRE(drawn.logs[0].steps() == 4);
+  TrialsRequest request;
+  request.trials = 40;
+  const auto trials = [&] {
+    return simulate_trials(*builtin_profile("h200"), job_of(program, kRanks), {1, 2}, request, &drawn);
+  };
+  drawn.draw = [](std::uint64_t, std::size_t) { return std::size_t{0}; };
+  const Job even = simulate_job(*builtin_profile("h200"), job_of(program, kRanks));
+  const Nanoseconds shorter = even.last_end(2) - even.last_end(1);
+  for (const Trial& trial : trials()) {
+    CHECK(trial.step == shorter);  // to the nanosecond: of equal steps the program is the job's own
+    CHECK(trial.waiting.count == 0);
+  }
+  drawn.draw = [](std::uint64_t, std::size_t step) { return step == 2 ? std::size_t{1} : 0; };
+  const Nanoseconds longer = trials()[0].step;
+  CHECK(longer - shorter == Nanoseconds{kKernels * kKernel});
+  CHECK(trials()[0].drawn == 2 * kKernel);
+  // Of three ranks one in four draws the longer: 27 of 64 trials have none.
+  drawn.draw = [](std::uint64_t key, std::size_t step) { return mixed(key, step) % 4 == 0 ? std::size_t{1} : 0; };
+  int with = 0;
+  for (const Trial& trial : trials()) {
+    const auto ranks = std::lround((trial.drawn / kKernel - 1) * kRanks);  // that drew it
+    CHECK(trial.step == (ranks > 0 ? longer : shorter));
+    // The others wait three quarters of their lead in the step, and a quarter that of the step before, whose last
+    // collective ends behind it.
+    const std::int64_t own = ranks == 0 ? 0 : 3 * kKernels * kKernel * (kRanks - ranks) / (4 * kRanks);
+    CHECK(trial.waiting.count >= own);
+    CHECK(trial.waiting.count <= own + kKernels * kKernel * (kRanks - 1) / (4 * kRanks) + 1);
+    with += ranks > 0 ? 1 : 0;
+  }
+  CHECK(std::abs(with - 23) < 9);
+  const std::vector<Trial> one_thread = trials();
+  request.threads = 3;
+  CHECK((trials() == one_thread));
+  request.seed = 1;
+  CHECK_FALSE((trials() == one_thread));
+}
+
+TEST_CASE("steps of other collectives or events are of another form") {
+  const auto log = [](std::uint32_t ranks, std::uint32_t steps) {
+    const Logged logged = log_of_kernels(ranks, steps, kKernel);
+    return StepLog(logged.log, logged.ends);
+  };
+  CHECK(log(4, 3).same_form(log(4, 3)));
+  CHECK_FALSE(log(4, 3).same_form(log(1, 3)));
+  CHECK_FALSE(log(4, 3).same_form(log(4, 2)));
 }
 
 TEST_CASE("engines of many ranks are not all there at once") {
