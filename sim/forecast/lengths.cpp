@@ -94,7 +94,31 @@ std::uint32_t Lengths::at(std::uint64_t seed, std::size_t step) const {
       break;
     }
   }
-  return (length + multiple_ - 1) / multiple_ * multiple_;
+  return rounded(length);
+}
+
+Lengths Lengths::as_distribution() const {
+  if (kind_ != Kind::list) return *this;
+  std::map<std::uint32_t, std::uint64_t> times;
+  for (const std::uint32_t value : values_) ++times[value];
+  Lengths out;
+  out.kind_ = Kind::histogram;
+  out.multiple_ = multiple_;
+  std::uint64_t sum = 0;
+  for (const auto& [length, count] : times) {
+    out.values_.push_back(length);
+    out.up_to_.push_back(sum += count);
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> Lengths::possible() const {
+  std::set<std::uint32_t> lengths;
+  for (const std::uint32_t value : values_) lengths.insert(rounded(value));
+  if (kind_ == Kind::uniform || kind_ == Kind::lognormal)
+    for (std::uint64_t at = rounded(least_); at <= rounded(most_); at += multiple_)
+      lengths.insert(static_cast<std::uint32_t>(at));
+  return {lengths.begin(), lengths.end()};
 }
 
 Lengths Lengths::padded(std::uint32_t multiple) const {

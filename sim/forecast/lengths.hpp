@@ -1,7 +1,7 @@
 // The sequence length of each step of a training run: a list, or a distribution that lengths are drawn from.
 //
-// Who: forecast.hpp. Pure. A draw is a hash of seed and step (sim/engine/spread.hpp): it depends on no order and no
-// thread.
+// Who: forecast.hpp; cli's plan, whose ranks draw theirs. Pure. A draw is a hash of seed and step
+// (sim/engine/spread.hpp): it depends on no order and no thread.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,10 @@ class Lengths {
   [[nodiscard]] bool drawn() const { return kind_ != Kind::list; }
   /// How many steps a list has; 0 of a distribution.
   [[nodiscard]] std::size_t size() const { return kind_ == Kind::list ? values_.size() : 0; }
+  /// The same lengths to be drawn, each line of a list as often as another.
+  [[nodiscard]] Lengths as_distribution() const;
+  /// Every length that it can have, ascending.
+  [[nodiscard]] std::vector<std::uint32_t> possible() const;
   /// The same, each rounded up to a multiple of `multiple`, as padding a batch does; 1 leaves them.
   [[nodiscard]] Lengths padded(std::uint32_t multiple) const;
   /// Of the first `steps`, the lower one of two. Requires: steps > 0.
@@ -40,6 +44,9 @@ class Lengths {
  private:
   friend Result<Lengths> parse_length_list(std::string_view text, const std::string& file);
   friend Result<Lengths> parse_distribution(std::string_view text);
+  [[nodiscard]] std::uint32_t rounded(std::uint32_t length) const {
+    return (length + multiple_ - 1) / multiple_ * multiple_;
+  }
   enum class Kind : std::uint8_t { list = 0, histogram = 1, uniform = 2, lognormal = 3 };
 
   Kind kind_ = Kind::list;

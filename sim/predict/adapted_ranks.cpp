@@ -110,6 +110,14 @@ Result<void> adapt_ranks(const Workload& adapted, const PredictRequest& request,
   return {};
 }
 
+Result<Workload> adapted_to_length(const Workload& source, std::uint32_t seq, const PredictRequest& request,
+                                   const MachineProfile& machine, Prediction& p) {
+  RankDifference difference;
+  difference.workload = &source;
+  difference.seq = seq;
+  return adapted_source(difference, request, machine, p);
+}
+
 void name_programs(const std::vector<RankDifference>& asked, std::vector<RankGroup>& groups) {
   for (RankGroup& group : groups) {
     const auto found = std::find_if(asked.begin(), asked.end(),

@@ -30,6 +30,11 @@ struct AdaptedRanks {
 [[nodiscard]] Result<void> adapt_ranks(const Workload& adapted, const PredictRequest& request,
                                        const MachineProfile& machine, AdaptedRanks& out, Prediction& p);
 
+/// `source`, a model at `seq` tokens a sample, as the plan needs it. What makes it less certain goes to `p`.
+[[nodiscard]] Result<Workload> adapted_to_length(const Workload& source, std::uint32_t seq,
+                                                 const PredictRequest& request, const MachineProfile& machine,
+                                                 Prediction& p);
+
 /// What the groups of ranks run instead of the others' program: RankGroup::own_program and the like.
 void name_programs(const std::vector<RankDifference>& asked, std::vector<RankGroup>& groups);
 

@@ -23,6 +23,7 @@
 #include "sim/predict/cuda_graph.hpp"
 #include "sim/predict/difference_costs.hpp"
 #include "sim/predict/host_bound.hpp"
+#include "sim/predict/length_trials.hpp"
 #include "sim/predict/plan_memory.hpp"
 #include "sim/predict/plan_times.hpp"
 #include "sim/predict/price_optimizer.hpp"
@@ -117,7 +118,9 @@ std::int32_t keeps_up(const HostScale& scale, const std::vector<RankDifference>&
   return std::any_of(differences.begin(), differences.end(), plays_late_rank) ? -1 : scale.late_rank;
 }
 
-void add_differences(const Differences& differences, Prediction& p) {
+void add_differences(const PredictRequest& request, Prediction& p) {
+  const Differences& differences = request.differences;
+  if (request.lengths) p.longest_drawn = request.lengths->lengths.back();
   p.unlike = !differences.empty();
   p.background = differences.background;
   p.slow_adapters = differences.slow_adapters;
@@ -172,6 +175,7 @@ Result<void> add_trials(const Workload& adapted, const PredictRequest& request, 
                         const SimulationRequest& simulation_request, const AdaptedRanks& others,
                         const Simulation& simulation, Prediction& p) {
   if (!request.trials || simulation.steady == 0) return {};
+  if (request.lengths) return add_length_trials(adapted, request, machine, simulation_request, others, simulation, p);
   const TrialSteps steps{simulation.steady - simulation.cycle, simulation.steady};
   const auto trials = simulate_rank_trials(adapted, request.settings, machine, simulation_request, others.differences,
                                            steps, *request.trials);
@@ -424,7 +428,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   auto scale = request.host_scale ? Result<HostScale>(*request.host_scale) : find_host_scale(workload, machine);
   FORESHARD_TRY(scale);
   p.host_scale = *scale;
-  add_differences(request.differences, p);
+  add_differences(request, p);
   p.host = host_confidence(workload);
   if (elsewhere) move_to(machine, *elsewhere, request.settings.pytorch, adapted->workload, p);
   const auto optimizer = exchange_optimizer(workload, machine, request.settings, adapted->workload, p);

@@ -19,6 +19,7 @@
 #include "sim/engine/sim_device.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/beside.hpp"
+#include "sim/predict/drawn_lengths.hpp"
 #include "sim/predict/flapping.hpp"
 #include "sim/predict/hang.hpp"
 #include "sim/predict/host_scale.hpp"
@@ -80,6 +81,7 @@ struct PredictRequest {
   /// Prediction::run has device ops, streams and steps alone: for whom the numbers are enough.
   bool ops_alone = false;
   std::optional<TrialsRequest> trials = {};  ///< fill Prediction::trials
+  std::optional<DrawnLengths> lengths = {};  ///< that `trials` draw, for each rank and step; settings have the longest
   unsigned threads = 1;                      ///< for ranks that differ, and the host's bound; changes no result
   /// Of ranks that differ: how many the Run keeps the ops of (SimulationRequest::kept_ranks).
   std::optional<std::uint32_t> kept_ranks = {};
@@ -190,6 +192,7 @@ struct Prediction {
   std::optional<Hang> hang;
   /// Where jitter was asked for and steps have times. Everything else is of a job without chance.
   std::optional<TrialTimes> trials;
+  std::uint32_t longest_drawn = 0;    ///< where ranks draw lengths: the longest, which all but `trials` is of
   std::vector<Trial> part_of_trials;  ///< where one part of them was asked for; `trials` is empty then
   /// Where it was asked for and steps have times. Everything else is of this job alone on the machine.
   std::optional<BesideTimes> beside;

@@ -16,7 +16,7 @@ namespace foreshard::sim {
 namespace {
 
 struct Logged {
-  HostProgram program;
+  std::vector<OpId> step_ends;
   Nanoseconds step;    // of ranks that all run it
   Bytes reserved = 0;  // the largest peak of its steps
   bool out_of_memory = false;
@@ -32,8 +32,7 @@ bool follows_gpu(const Workload& workload, const Settings& settings, const Devic
 }
 
 Result<Logged> log_of(const Workload& workload, const Settings& settings, const MachineProfile& machine,
-                      const SimulationRequest& request) {
-  DeviceLog log;
+                      const SimulationRequest& request, DeviceLog& log) {
   SimulationRequest logged = request;
   logged.steps.record = false;
   logged.options.log = &log;
@@ -47,7 +46,7 @@ Result<Logged> log_of(const Workload& workload, const Settings& settings, const 
   std::vector<OpId> ends;
   for (const StepOutcome::Step& step : simulation->outcome.steps)
     if (step.last_compute_op) ends.push_back(*step.last_compute_op);
-  return Logged{host_program(log, std::move(ends)), simulation->steady_step(), reserved, false, false};
+  return Logged{std::move(ends), simulation->steady_step(), reserved, false, false};
 }
 
 class ProgramsOfRanks {
@@ -67,7 +66,8 @@ class ProgramsOfRanks {
     FORESHARD_TRY(check_slow_links(used, differences.slow_adapters, differences.slow_links));
     FORESHARD_TRY(check_background_load(used, differences.background, differences.slow_adapters));
     for (std::uint32_t i = 0; i < out_.workloads.size(); ++i) {
-      auto logged = log_of(*out_.workloads[i], settings_, out_.machine, request_);
+      DeviceLog log;
+      const auto logged = log_of(*out_.workloads[i], settings_, out_.machine, request_, log);
       FORESHARD_TRY(logged);
       if (i == 0) out_.alike = logged->step;
       out_.reserved.push_back(logged->reserved);
@@ -81,7 +81,7 @@ class ProgramsOfRanks {
         out_.told = lowest_with(i);
         return std::move(out_);
       }
-      out_.programs.push_back({i, {}, std::make_unique<HostProgram>(std::move(logged->program))});
+      out_.programs.push_back({i, {}, std::make_unique<HostProgram>(host_program(log, logged->step_ends))});
     }
     FORESHARD_TRY(same_communicators());
     if (differences.lengths_differ())
@@ -174,9 +174,10 @@ class ProgramsOfRanks {
       SimulationRequest request = request_;
       request.options.rank = rank;
       request.options.node_ranks = settings_.gpus;
-      auto logged = log_of(*out_.workloads[program.workload], settings_, out_.machine, request);
+      DeviceLog log;
+      const auto logged = log_of(*out_.workloads[program.workload], settings_, out_.machine, request, log);
       FORESHARD_TRY(logged);
-      program.log = std::make_unique<HostProgram>(std::move(logged->program));
+      program.log = std::make_unique<HostProgram>(host_program(log, logged->step_ends));
       programs.push_back(std::move(program));
     }
     out_.programs = std::move(programs);
@@ -305,6 +306,18 @@ Result<void> refuse_record_stream(const Settings& settings) {
               "record_stream",
               fmt::format("{}leave out the ranks' differences and --jitter",
                           of_program ? "the program itself calls it: " : "plan it with --release stash, or "));
+}
+
+Result<StepLog> step_log(const Workload& workload, const Settings& settings, const MachineProfile& machine,
+                         const SimulationRequest& request) {
+  DeviceLog log;
+  const auto logged = log_of(workload, settings, machine, request, log);
+  FORESHARD_TRY(logged);
+  if (logged->follows_gpu) FORESHARD_TRY(refuse_record_stream(settings));
+  if (logged->out_of_memory)
+    return fail(ErrorKind::usage, fmt::format("{} tokens a sample run out of memory", settings.seq.value_or(1)),
+                "--lengths", "plan the model at that --seq, which says what fits");
+  return StepLog(std::move(log), logged->step_ends);
 }
 
 JobRequest job_of(const RankPrograms& ranks, const SimulationRequest& request, const JobFabric& fabric) {

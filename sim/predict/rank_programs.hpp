@@ -14,6 +14,7 @@
 #include "sim/predict/simulate.hpp"
 #include "sim/ranks/host_program.hpp"
 #include "sim/ranks/job.hpp"
+#include "sim/ranks/logged_steps.hpp"
 #include "sim/ranks/rank_traits.hpp"
 
 namespace foreshard::sim {
@@ -64,6 +65,10 @@ struct RankPrograms {
 [[nodiscard]] Result<RankPrograms> rank_programs(const Workload& workload, const Settings& settings,
                                                  const MachineProfile& machine, const SimulationRequest& request,
                                                  const Differences& differences);
+
+/// One workload, of whose program ranks have steps. Fails (usage) where memory follows the GPU's progress, or runs out.
+[[nodiscard]] Result<StepLog> step_log(const Workload& workload, const Settings& settings,
+                                       const MachineProfile& machine, const SimulationRequest& request);
 
 /// The job that they make; `ranks` must outlive it.
 [[nodiscard]] JobRequest job_of(const RankPrograms& ranks, const SimulationRequest& request, const JobFabric& fabric);

@@ -114,13 +114,13 @@ class RanksSimulation {
   }
 
   Result<std::vector<Trial>> trials(const Differences& differences, const TrialSteps& steps,
-                                    const TrialsRequest& request) {
+                                    const TrialsRequest& request, const StepPrograms* drawn) {
     FORESHARD_TRY(set_up(differences));
     if (ranks_.follows_gpu) FORESHARD_TRY(refuse_record_stream(settings_));
     const auto dies = [](const RankTraits& rank) { return rank.dead_from != kNeverDies; };
     if (ranks_.out_of_memory_workload || std::any_of(ranks_.traits.begin(), ranks_.traits.end(), dies))
       return fail(ErrorKind::usage, "a job that does not end its steps has no times to draw", "--jitter");
-    return simulate_trials(ranks_.machine, job_request(), steps, request);
+    return simulate_trials(ranks_.machine, job_request(), steps, request, drawn);
   }
 
  private:
@@ -424,8 +424,8 @@ Result<std::vector<Nanoseconds>> simulate_beside(const Workload& workload, const
 Result<std::vector<Trial>> simulate_rank_trials(const Workload& workload, const Settings& settings,
                                                 const MachineProfile& machine, const SimulationRequest& request,
                                                 const Differences& differences, const TrialSteps& steps,
-                                                const TrialsRequest& trials) {
-  return RanksSimulation(workload, settings, machine, request).trials(differences, steps, trials);
+                                                const TrialsRequest& trials, const StepPrograms* drawn) {
+  return RanksSimulation(workload, settings, machine, request).trials(differences, steps, trials, drawn);
 }
 
 }  // namespace foreshard::sim

@@ -76,11 +76,12 @@ inline constexpr std::int32_t kMaxStepsBeside = 400;
                                                                const OtherJob& other);
 
 /// The job's trials: the time from the begin to the end of `steps`. As simulate_ranks() otherwise; a job that runs out
-/// of memory, or in which a rank dies, has none (usage).
+/// of memory, or in which a rank dies, has none (usage). `drawn`: simulate_trials()'s.
 [[nodiscard]] Result<std::vector<Trial>> simulate_rank_trials(const Workload& workload, const Settings& settings,
                                                               const MachineProfile& machine,
                                                               const SimulationRequest& request,
                                                               const Differences& differences, const TrialSteps& steps,
-                                                              const TrialsRequest& trials);
+                                                              const TrialsRequest& trials,
+                                                              const StepPrograms* drawn = nullptr);
 
 }  // namespace foreshard::sim

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/ranks/trials.hpp"
@@ -24,6 +26,18 @@ struct LastRank {
   double awaited_ms = 0;  ///< for how long each other rank's collectives stood and waited for it then, on average
 };
 
+/// Where each rank draws the length of its samples for each step.
+struct LengthTimes {
+  std::string said;           ///< as they were asked for
+  std::size_t count = 0;      ///< of different ones that can be drawn
+  std::uint32_t least = 0;    ///< tokens a sample, as the next ones
+  std::uint32_t longest = 0;  ///< the longest that can be drawn
+  double mean = 0;            ///< of all ranks in the steps that count
+  std::uint32_t equal = 0;    ///< the mean as a whole length
+  double equal_step_ms = 0;   ///< the step without jitter if all samples had it
+  double work = 0;            ///< tokens of a mean step and GPU
+};
+
 struct TrialTimes {
   Jitter jitter;
   std::uint64_t seed = 0;
@@ -33,6 +47,7 @@ struct TrialTimes {
   std::vector<LastRank> last;    ///< most trials first
   bool only_chance = false;      ///< nothing else tells the ranks apart
   std::uint32_t world = 0;
+  std::optional<LengthTimes> lengths = {};  ///< then `last` is empty
 };
 
 /// `factor` anchors the times. `request`: what the trials were asked for.

@@ -123,3 +123,16 @@ TEST_CASE("a name is told from a distribution", "[forecast][lengths]") {
   CHECK_FALSE(is_distribution("./512:10"));
   CHECK_FALSE(is_distribution("512"));
 }
+TEST_CASE("a list can be drawn from, and what can be drawn is known") {
+  const Lengths list = parse_length_list("512\n1024\n512\n700\n", "f")->as_distribution();
+  CHECK(list.drawn());
+  CHECK((list.possible() == std::vector<std::uint32_t>{512, 700, 1024}));
+  CHECK((list.padded(512).possible() == std::vector<std::uint32_t>{512, 1024}));
+  std::size_t shorter = 0;
+  for (std::size_t step = 0; step < 4000; ++step) shorter += list.at(3, step) == 512 ? 1 : 0;
+  CHECK(shorter > 1850);  // every other line
+  CHECK(shorter < 2150);
+  CHECK((parse_distribution("uniform:250..520")->padded(128).possible() ==
+         std::vector<std::uint32_t>{256, 384, 512, 640}));
+  CHECK(parse_distribution("lognormal:700,0.55,256..2048")->possible().size() == 1793);
+}
