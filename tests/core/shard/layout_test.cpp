@@ -2,6 +2,8 @@
 // semantics 1.2, 1.3).
 #include "core/shard/layout.hpp"
 
+#include <algorithm>
+
 #include "tests/catch.hpp"
 
 namespace foreshard {
@@ -87,6 +89,32 @@ TEST_CASE("an empty dimension makes empty shards") {
   const Parameter p{"p", {0, 7}, DType::float32};
   CHECK(padded_shard_numel(p, {4, 0}) == 0);
   CHECK(local_shard_numel(p, {4, 3}) == 0);
+}
+
+// The numbers of docs/ranks.md, "Uneven shards".
+TEST_CASE("rank 0's shards are the fullest, and how much less the last ranks hold") {
+  struct Shape {
+    std::int64_t d0, d1;
+    int times;
+  };
+  const auto least_share = [](const std::vector<Shape>& shapes, std::uint32_t ranks) {
+    std::vector<std::uint64_t> held(ranks);
+    for (const Shape& shape : shapes)
+      for (std::uint32_t rank = 0; rank < ranks; ++rank)
+        held[rank] += static_cast<std::uint64_t>(shape.times) *
+                      local_shard_numel({"p", {shape.d0, shape.d1}, DType::float32}, {ranks, rank});
+    CHECK(std::is_sorted(held.rbegin(), held.rend()));
+    return static_cast<double>(held.back()) / static_cast<double>(held.front());
+  };
+  // Llama-3-8B: embedding and head; of 32 blocks q and o, k and v, gate and up, down.
+  const std::vector<Shape> llama{
+      {128256, 4096, 2}, {4096, 4096, 64}, {1024, 4096, 64}, {14336, 4096, 64}, {4096, 14336, 32}};
+  CHECK(least_share(llama, 64) == 1);
+  CHECK(least_share(llama, 48) == Approx(0.8034).epsilon(1e-3));
+  // Qwen3-8B: 151,936 rows of its embedding and head; of 36 blocks likewise, with 12,288 in the MLP.
+  const std::vector<Shape> qwen{
+      {151936, 4096, 2}, {4096, 4096, 72}, {1024, 4096, 72}, {12288, 4096, 72}, {4096, 12288, 36}};
+  CHECK(least_share(qwen, 96) == Approx(0.6837).epsilon(1e-3));
 }
 
 }  // namespace
