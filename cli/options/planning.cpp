@@ -37,7 +37,8 @@ Result<sim::Prediction> predict_planned(const Planned& planned, const std::strin
                                         std::optional<sim::TrialsRequest> trials,
                                         std::optional<std::uint32_t> kept_ranks,
                                         std::optional<sim::BesideRequest> beside,
-                                        std::optional<sim::FlappingRequest> flapping) {
+                                        std::optional<sim::FlappingRequest> flapping,
+                                        std::optional<sim::DrawnLengths> lengths) {
   sim::PredictRequest request{planned.settings, planned.memory_limit};
   if (planned.workload == planned.source.workload) request.host_scale = planned.source.host_scale;
   request.differences = std::move(differences);
@@ -46,6 +47,7 @@ Result<sim::Prediction> predict_planned(const Planned& planned, const std::strin
   request.kept_ranks = kept_ranks;
   request.beside = std::move(beside);
   request.flapping = std::move(flapping);
+  request.lengths = std::move(lengths);
   auto p = sim::predict(*planned.workload, planned.machine, request);
   if (!p) return p;
   if (!name.empty()) p->run.info.name = name;

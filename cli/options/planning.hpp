@@ -32,13 +32,14 @@ struct Planned {
                                            std::optional<Bytes> memory_limit, Console& console);
 
 /// The prediction with every warning that source, settings and machine give. `name`: of its run; empty: the workload's.
-/// `differences`: what is unlike the rest of the job; `trials`: what chance does to it; `kept_ranks`, `beside` and
-/// `flapping`: as PredictRequest's.
+/// `differences`: what is unlike the rest of the job; `trials`: what chance does to it; `kept_ranks`, `beside`,
+/// `flapping` and `lengths`: as PredictRequest's.
 [[nodiscard]] Result<sim::Prediction> predict_planned(const Planned& planned, const std::string& name,
                                                       sim::Differences differences = {},
                                                       std::optional<sim::TrialsRequest> trials = {},
                                                       std::optional<std::uint32_t> kept_ranks = {},
                                                       std::optional<sim::BesideRequest> beside = {},
-                                                      std::optional<sim::FlappingRequest> flapping = {});
+                                                      std::optional<sim::FlappingRequest> flapping = {},
+                                                      std::optional<sim::DrawnLengths> lengths = {});
 
 }  // namespace foreshard::cli

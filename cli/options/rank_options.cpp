@@ -147,24 +147,10 @@ Result<void> read_lengths(const std::string& path, std::uint32_t world, Lengths&
 
 /// Whether ranks of the planned job can have lengths of their own.
 Result<void> check_lengths(const Planned& planned, bool hangs) {
-  const Settings& settings = planned.settings;
-  const auto refuse = [](const char* what, const char* hint) {
-    return fail(ErrorKind::usage, what, std::string(kRankSeq), hint);
-  };
-  if (!sim::from_model(*planned.workload))
-    return refuse("a recording has the lengths that it was made at, and no others",
-                  "give --rank-source that rank's own recording, or plan the model");
-  if (planned.workload->settings.seq.value_or(1) == 1)
-    return refuse("the model has no sequences", "plan a language model");
-  if (settings.tensor_parallel > 1)
-    return refuse("ranks of a tensor-parallel group work on the same sequences", "leave --tensor-parallel out");
-  if (settings.expert_parallel > 1)
-    return refuse(
-        "ranks of an expert-parallel group exchange as many tokens as they have: their collectives would differ",
-        "leave --expert-parallel out");
+  FORESHARD_TRY(check_own_lengths(kRankSeq, planned));
   if (hangs)
-    return refuse("a rank that dies or skips a unit is not simulated beside lengths of ranks",
-                  "leave --dead-rank and --skip-unit out");
+    return fail(ErrorKind::usage, "a rank that dies or skips a unit is not simulated beside lengths of ranks",
+                std::string(kRankSeq), "leave --dead-rank and --skip-unit out");
   return {};
 }
 
@@ -219,10 +205,13 @@ void RankOptions::add_to(OptionSet& set) {
          "kernels=lognormal:2%,host=lognormal:10%,gpus=normal:1%; or recorded: what the source's steps and ranks "
          "show")
       .type_name("SPREADS|recorded");
-  set.add_option("--trials", trials_, "how often a job with jitter, or with links that flap, is simulated; default 100")
+  lengths_.add_to(set);
+  set.add_option("--trials", trials_,
+                 "how often a job with jitter, with drawn lengths, or with links that flap, is simulated; default 100")
       .type_name("N")
       .range(1U, sim::kMaxTrials);
-  set.add_option("--seed", seed_, "of jitter, and of when links flap: equal seeds give equal times; default 0")
+  set.add_option("--seed", seed_,
+                 "of jitter, of drawn lengths, and of when links flap: equal seeds give equal times; default 0")
       .type_name("N");
   set.add_option(
          "--ranks", kept_,
@@ -231,6 +220,36 @@ void RankOptions::add_to(OptionSet& set) {
          "always among them. Each takes as much of the store as that one's ops; equal ranks are kept once. Default: "
          "each rank of a job of up to 16, else 16 groups")
       .type_name("all|K");
+}
+
+Result<std::optional<sim::DrawnLengths>> RankOptions::lengths(const SettingOptions& settings, Planned& planned,
+                                                              Console& console) const {
+  const auto refuse = [&](const char* what, const char* option) {
+    return fail(ErrorKind::usage, what, option, "leave one of the two out");
+  };
+  if (lengths_.given() && !seq_.empty()) return refuse("ranks have told lengths, or draw them", kRankSeq.data());
+  if (lengths_.given() && !source_.empty())
+    return refuse("a rank with its own source draws no lengths", "--rank-source");
+  if (lengths_.given() && !dead_.empty())
+    return refuse("a job in which a rank dies has no steps to draw", "--dead-rank");
+  if (lengths_.given() && !skipped_.empty()) return refuse("a rank that skips a unit draws no lengths", "--skip-unit");
+  if (lengths_.given() && flapping_.given())
+    return refuse("drawn lengths and links that flap are not simulated at once", "--flapping-adapter");
+  return lengths_.read(settings, planned, console);
+}
+
+Result<void> RankOptions::check_drawn(const sim::Differences& differences, bool beside) const {
+  if (!lengths_.given()) return {};
+  const auto refuse = [&](const char* what, const char* option) {
+    return fail(ErrorKind::usage, what, option, "leave one of the two out");
+  };
+  const auto gemms = [](const sim::RankDifference& rank) { return rank.gemms.has_value(); };
+  if (std::any_of(differences.ranks.begin(), differences.ranks.end(), gemms))
+    return refuse("a rank with extra products draws no lengths", "--rank-gemm");
+  if (!differences.links_alike())
+    return refuse("links that differ are not simulated beside drawn lengths", "--lengths");
+  if (beside) return refuse("another job is not simulated beside drawn lengths", "--beside");
+  return {};
 }
 
 Result<std::optional<std::uint32_t>> RankOptions::kept(const Planned& planned, const sim::Differences& differences,
@@ -358,22 +377,25 @@ Result<std::optional<sim::FlappingRequest>> RankOptions::flapping(const Planned&
 
 Result<std::optional<sim::TrialsRequest>> RankOptions::trials(const SourceOptions& from, const Planned& planned,
                                                               Console& console) const {
-  if (!jitter_) {
+  if (!jitter_ && !lengths_.given()) {
     if ((trials_ || seed_) && !flapping_.given())
-      return fail(ErrorKind::usage,
-                  fmt::format("{} is of --jitter, or of a link that flaps", trials_ ? "--trials" : "--seed"), {},
-                  "as in --jitter kernels=lognormal:2%,gpus=normal:1%");
+      return fail(
+          ErrorKind::usage,
+          fmt::format("{} is of --jitter, of --lengths, or of a link that flaps", trials_ ? "--trials" : "--seed"), {},
+          "as in --jitter kernels=lognormal:2%,gpus=normal:1%");
     return std::nullopt;
   }
-  if (!planned.workload->has_timing)
+  if (jitter_ && !planned.workload->has_timing)
     return fail(ErrorKind::usage, "SOURCE has no times for --jitter to draw around", from.source.text,
                 "import it with its profiler trace");
   if (!dead_.empty() || !skipped_.empty())
     return fail(ErrorKind::usage, "a job in which a rank dies or skips a unit has no step for --jitter to draw");
   sim::TrialsRequest out;
-  auto jitter = *jitter_ == "recorded" ? recorded(from, planned, console) : sim::parse_jitter(*jitter_);
-  FORESHARD_TRY(jitter);
-  out.jitter = *jitter;
+  if (jitter_) {
+    auto jitter = *jitter_ == "recorded" ? recorded(from, planned, console) : sim::parse_jitter(*jitter_);
+    FORESHARD_TRY(jitter);
+    out.jitter = *jitter;
+  }
   out.seed = seed_.value_or(out.seed);
   out.trials = trials_.value_or(out.trials);
   out.threads = sim::hardware_threads();

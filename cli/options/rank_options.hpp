@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/options/flapping_option.hpp"
+#include "cli/options/lengths_option.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/planning.hpp"
 #include "cli/options/unlike_options.hpp"
@@ -26,8 +27,15 @@ class RankOptions {
   /// the plan's, at the settings of `planned`; their workloads live as long as this.
   [[nodiscard]] Result<sim::Differences> read(const SourceOptions& from, const Planned& planned, Console& console);
 
-  /// What --jitter asks for; none: it was not given. With --jitter recorded a note says what was taken. Trials run on
-  /// all cores, with a bar on `console`, which must outlive them.
+  /// What --lengths asks for; none: it was not given. As LengthsOption::read(); to be called before the others, which
+  /// see the job that it makes of `planned`. Refused (usage) beside ranks of other programs and links that flap.
+  [[nodiscard]] Result<std::optional<sim::DrawnLengths>> lengths(const SettingOptions& settings, Planned& planned,
+                                                                 Console& console) const;
+  /// Fails (usage) where --lengths stands beside what is not simulated with it.
+  [[nodiscard]] Result<void> check_drawn(const sim::Differences& differences, bool beside) const;
+
+  /// What --jitter and --lengths ask for; none: neither was given. With --jitter recorded a note says what was taken.
+  /// Trials run on all cores, with a bar on `console`, which must outlive them.
   [[nodiscard]] Result<std::optional<sim::TrialsRequest>> trials(const SourceOptions& from, const Planned& planned,
                                                                  Console& console) const;
 
@@ -47,6 +55,7 @@ class RankOptions {
 
   UnlikeOptions unlike_;
   FlappingOption flapping_;
+  LengthsOption lengths_;
   std::vector<std::string> source_;
   std::vector<std::string> seq_;
   std::vector<std::string> dead_;

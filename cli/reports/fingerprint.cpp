@@ -58,7 +58,8 @@ Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differen
                                      const std::optional<sim::TrialsRequest>& trials,
                                      std::optional<std::uint32_t> kept_ranks,
                                      const std::optional<sim::BesideRequest>& beside,
-                                     const std::optional<sim::FlappingRequest>& flapping) {
+                                     const std::optional<sim::FlappingRequest>& flapping,
+                                     const std::optional<sim::DrawnLengths>& lengths) {
   std::string question = planned.memory_limit ? "memory limit " + std::to_string(*planned.memory_limit) : "";
   question += differences_question(differences);
   if (kept_ranks) question += fmt::format(" keeps {} ranks", *kept_ranks);
@@ -66,6 +67,7 @@ Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differen
   question += topology_question(planned.topology);
   if (trials)
     question += fmt::format(" jitter {} seed {} trials {}", sim::text_of(trials->jitter), trials->seed, trials->trials);
+  if (lengths) question += fmt::format(" lengths {} to multiples of {}", lengths->digest, lengths->multiple);
   if (beside)
     question += fmt::format(" beside {} nodes {} replicate {}", digest_of(traces::to_json(*beside->workload)),
                             beside->settings.nodes, beside->settings.replicate);

@@ -36,13 +36,14 @@ struct FingerprintParts {
 [[nodiscard]] std::string differences_question(const sim::Differences& differences);
 
 /// Of a prediction, or of a run, of what was planned. `differences`: what is unlike the rest of the job; `trials`: what
-/// chance does to it; `kept_ranks`, `beside` and `flapping`: PredictRequest's. Errors: the profile cannot be read
-/// again.
+/// chance does to it; `kept_ranks`, `beside`, `flapping` and `lengths`: PredictRequest's. Errors: the profile cannot be
+/// read again.
 [[nodiscard]] Result<std::string> plan_fingerprint(const Planned& planned, const sim::Differences& differences = {},
                                                    const std::optional<sim::TrialsRequest>& trials = {},
                                                    std::optional<std::uint32_t> kept_ranks = {},
                                                    const std::optional<sim::BesideRequest>& beside = {},
-                                                   const std::optional<sim::FlappingRequest>& flapping = {});
+                                                   const std::optional<sim::FlappingRequest>& flapping = {},
+                                                   const std::optional<sim::DrawnLengths>& lengths = {});
 /// Of a recording that was read: its files and settings.
 [[nodiscard]] std::string import_fingerprint(const Run& run);
 

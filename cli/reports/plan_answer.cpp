@@ -69,7 +69,9 @@ std::string memory_line(const sim::Prediction& p, bool assumed) {
       fmt::format("{}{}: {}{} of {} reserved at the peak{}, {} ({:.0f} %) left",
                   p.may_run_out_of_memory ? "may not fit" : "fits", if_machine(p, assumed),
                   format_bytes(largest_peaks(p).reserved), host_range_words(p), format_bytes(p.memory_capacity),
-                  p.mean_seq > 0 ? fmt::format(" of rank {}, which needs most", p.told_rank) : std::string(),
+                  p.mean_seq > 0        ? fmt::format(" of rank {}, which needs most", p.told_rank)
+                  : p.longest_drawn > 0 ? fmt::format(" of the longest samples, {} tokens", p.longest_drawn)
+                                        : std::string(),
                   format_bytes(printed_difference(p.memory_capacity, p.memory_capacity - left)),
                   share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
   if (const auto* machine = sim::find_builtin_profile(p.run.info.machine);
@@ -455,7 +457,8 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
   if (!p.hang && !p.deadlock) lines.push_back(memory_line(p, basis.machine_assumed));
   if (fitting != nullptr) lines.push_back(fitting_words(*fitting, p.not_valid, p.unlike));
   if (p.flapping && !p.flapping->job_end) lines.push_back(flapping_line(p));
-  if (p.has_time) lines.push_back((p.flapping ? kLinksUp : "") + time_line(p, time));
+  if (p.trials && p.trials->lengths) lines.push_back(lengths_line(*p.trials));
+  if (p.has_time) lines.push_back((p.flapping ? kLinksUp : if_longest(p)) + time_line(p, time));
   if (p.run.settings.expert_parallel > 1) lines.push_back(experts_line(p));
   if (const std::string why = step_time_unknown(p); !why.empty()) lines.push_back("step time not known: " + why);
   if (p.has_time && p.emulated)
@@ -463,7 +466,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
         "of run --emulate: the source does not say what its kernels compute, so each takes the time that it has there; "
         "FSDP2's part, collectives and the host's waits are foreshard's");
   if (p.has_time && !rank_differences(p).empty()) lines.push_back(ranks_line(p));
-  if (p.trials) lines.push_back(trials_line(*p.trials, p.step_ms));
+  if (p.trials && !p.trials->lengths) lines.push_back(trials_line(*p.trials, p.step_ms));
   if (p.beside) lines.push_back(beside_line(*p.beside, p.step_ms));
   if (basis.upgrade != nullptr)
     for (std::string& line : upgrade_lines(*basis.upgrade)) lines.push_back(std::move(line));

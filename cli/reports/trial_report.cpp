@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/predict/throughput.hpp"
+
 namespace foreshard::cli {
 namespace {
 
@@ -26,7 +28,44 @@ std::string blame(const sim::TrialTimes& trials) {
                      share(most, trials));
 }
 
+Json lengths_json(const sim::TrialTimes& trials) {
+  if (!trials.lengths) return nullptr;
+  const sim::LengthTimes& of = *trials.lengths;
+  return {{"lengths", of.said},
+          {"different", of.count},
+          {"min", of.least},
+          {"max", of.longest},
+          {"mean", of.mean},
+          {"equal_length", of.equal},
+          {"equal_step_ms", of.equal_step_ms},
+          {"costs_ms", trials.step_ms.mean - of.equal_step_ms},
+          {"tokens_per_s_per_gpu", sim::work_per_second(of.work, trials.step_ms.mean)},
+          {"tokens_per_s_per_gpu_of_equal", sim::work_per_second(of.work, of.equal_step_ms)}};
+}
+
 }  // namespace
+
+std::string lengths_line(const sim::TrialTimes& trials) {
+  const sim::LengthTimes& of = *trials.lengths;
+  const sim::Distribution& step = trials.step_ms;
+  const double costs = step.mean - of.equal_step_ms;
+  const double rate = sim::work_per_second(of.work, step.mean);
+  const double equal = sim::work_per_second(of.work, of.equal_step_ms);
+  const std::string jitter =
+      trials.jitter == sim::Jitter{} ? "" : fmt::format(" with jitter ({})", text_of(trials.jitter));
+  return fmt::format(
+      "with lengths drawn for each rank and step ({}: {} to {} tokens, {:.1f} in the mean) a step takes {:.2f} ms{} in "
+      "the mean of {} trials, {:.2f} ms in the median and up to {:.2f} ms in 95 % of them: {:.0f} tokens/s/GPU; "
+      "unequal "
+      "lengths cost {:.2f} ms of it ({:.1f} %): with {} tokens in every sample it takes {:.2f} ms, {:.0f} tokens/s/GPU "
+      "of as many tokens; GPUs wait for other ranks for {:.2f} ms in the mean",
+      of.said, of.least, of.longest, of.mean, step.mean, jitter, trials.steps_ms.size(), step.median, step.p95, rate,
+      costs, step.mean > 0 ? 100 * costs / step.mean : 0, of.equal, of.equal_step_ms, equal, trials.waiting_ms.mean);
+}
+
+std::string if_longest(const sim::Prediction& p) {
+  return p.longest_drawn > 0 ? fmt::format("if all samples had {} tokens: ", p.longest_drawn) : std::string();
+}
 
 std::string trials_line(const sim::TrialTimes& trials, double step_ms) {
   const double longer = trials.step_ms.median - step_ms;
@@ -76,7 +115,8 @@ Json trials_json(const sim::TrialTimes& trials) {
                {"trials", trials.steps_ms.size()},
                {"step_ms", distribution_json(trials.step_ms)},
                {"waiting_ms", distribution_json(trials.waiting_ms)},
-               {"only_chance", trials.only_chance}};
+               {"only_chance", trials.only_chance},
+               {"lengths", lengths_json(trials)}};
   json["last"] = Json::array();
   for (const sim::LastRank& rank : trials.last)
     json["last"].push_back({{"rank", rank.rank}, {"trials", rank.trials}, {"awaited_ms", rank.awaited_ms}});

@@ -5,12 +5,18 @@
 #include <string>
 
 #include "cli/terminal/output.hpp"
+#include "sim/predict/predict.hpp"
 #include "sim/predict/trial_times.hpp"
 
 namespace foreshard::cli {
 
 /// The distribution beside the step without chance, and who is waited for.
 [[nodiscard]] std::string trials_line(const sim::TrialTimes& trials, double step_ms);
+
+/// Where ranks draw lengths: the distribution, what of it equal lengths would take, and what that costs.
+[[nodiscard]] std::string lengths_line(const sim::TrialTimes& trials);
+/// Then, in front of the step whose samples are all as long: "if all samples had 2048 tokens: "; else empty.
+[[nodiscard]] std::string if_longest(const sim::Prediction& p);
 
 void print_trials(std::ostream& out, const sim::TrialTimes& trials);
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/options/lengths_option.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/part_options.hpp"
@@ -29,7 +30,6 @@
 #include "sim/parallel/for_each.hpp"
 #include "sim/predict/memory_doubts.hpp"
 #include "sim/predict/process_memory_options.hpp"
-#include "traces/files/text_file.hpp"
 #include "traces/workload_file/workload_file.hpp"
 #include "viz/svg/memory_over_steps.hpp"
 
@@ -62,20 +62,6 @@ struct ForecastOptions {
   bool force = false;
   bool json = false;
 };
-
-Result<sim::Lengths> read_lengths(const std::string& text) {
-  if (sim::is_distribution(text)) return sim::parse_distribution(text);
-  auto file = traces::read_text(text);
-  if (!file) {
-    // A histogram with a slip in it is no file either.
-    const bool digit_first = !text.empty() && text.front() >= '0' && text.front() <= '9';
-    if (digit_first || text.find_first_of(":,") != std::string::npos || text.find("..") != std::string::npos)
-      file.error().what = "is no histogram of lengths, and as a file of them " + file.error().what;
-    file.error().hint = sim::kLengthForms;
-    return tl::unexpected(std::move(file).error());
-  }
-  return sim::parse_length_list(*file, text);
-}
 
 Result<void> check_options(const ForecastOptions& options, const sim::Lengths& lengths) {
   if (options.setting_options.given("seq"))

@@ -90,10 +90,13 @@ std::optional<sim::Upgrade> what_upgrading_moves(const Planned& planned, const s
 
 /// Only trials with jitter are split.
 Result<void> split_trials(const PlanOptions& options, const std::optional<sim::Part>& part,
-                          const std::optional<sim::TrialsRequest>& trials, bool flapping) {
+                          const std::optional<sim::TrialsRequest>& trials, bool flapping, bool lengths) {
   if (!part && !options.parts.joins()) return {};
   if (flapping)
     return fail(ErrorKind::usage, "trials of links that flap are not split over tasks", part ? "--part" : "--parts",
+                "leave it out: they run on all cores of one machine; fewer --trials take less");
+  if (lengths)
+    return fail(ErrorKind::usage, "trials of drawn lengths are not split over tasks", part ? "--part" : "--parts",
                 "leave it out: they run on all cores of one machine; fewer --trials take less");
   if (!trials)
     return fail(ErrorKind::usage, "a plan without trials is not split", part ? "--part" : "--parts",
@@ -139,8 +142,10 @@ Result<int> plan(PlanOptions& options, Console& console) {
   if (!options.name.empty() && options.output.empty())
     return fail(ErrorKind::usage, "--name names the run that -o writes", "--name", "leave it out, or give -o RUN");
   if (!options.output.empty()) FORESHARD_TRY(may_write(options.output, options.force));
-  const auto planned = read_planned(options.source, options.setting_options, options.memory_limit, console);
+  auto planned = read_planned(options.source, options.setting_options, options.memory_limit, console);
   FORESHARD_TRY(planned);
+  const auto lengths = options.ranks.lengths(options.setting_options, *planned, console);
+  FORESHARD_TRY(lengths);
   auto ranks = options.ranks.read(options.source, *planned, console);
   FORESHARD_TRY(ranks);
   const auto trials = options.ranks.trials(options.source, *planned, console);
@@ -151,11 +156,12 @@ Result<int> plan(PlanOptions& options, Console& console) {
   FORESHARD_TRY(beside);
   const auto flapping = options.ranks.flapping(*planned, *ranks, console);
   FORESHARD_TRY(flapping);
+  FORESHARD_TRY(options.ranks.check_drawn(*ranks, beside->has_value()));
   const auto part = options.parts.wanted();
   FORESHARD_TRY(part);
-  FORESHARD_TRY(split_trials(options, *part, *trials, flapping->has_value()));
+  FORESHARD_TRY(split_trials(options, *part, *trials, flapping->has_value(), lengths->has_value()));
   if (*part) FORESHARD_TRY(may_write_part(options.parts.folder, **part, options.force));
-  const auto known = plan_fingerprint(*planned, *ranks, *trials, *kept, *beside, *flapping);
+  const auto known = plan_fingerprint(*planned, *ranks, *trials, *kept, *beside, *flapping, *lengths);
   FORESHARD_TRY(known);
   auto wanted = *trials;
   if (*part) wanted->part = **part;
@@ -164,7 +170,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
     FORESHARD_TRY(joined);
     wanted->known = std::move(*joined);
   }
-  auto p = predict_planned(*planned, options.name, *ranks, wanted, *kept, *beside, *flapping);
+  auto p = predict_planned(*planned, options.name, *ranks, wanted, *kept, *beside, *flapping, *lengths);
   if (!p) return tl::unexpected(options.setting_options.with_file(p.error()));
   if (*beside && p->out_of_memory)
     console.note("--beside: a job that runs out of memory has no step that another one could lengthen");

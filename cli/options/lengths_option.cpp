@@ -1,0 +1,130 @@
+#include "cli/options/lengths_option.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/base/digest.hpp"
+#include "sim/predict/predict.hpp"
+#include "traces/files/text_file.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr std::string_view kOption = "--lengths";
+constexpr std::size_t kMaxDrawn = 64;  // a program of an 8B model takes 0.1 s and 10 MB
+constexpr std::uint32_t kMaxPad = 65'536;
+
+/// How many they can be, rounded up to a multiple, is at most `kMaxDrawn`.
+bool few(const sim::Lengths& lengths) {
+  return lengths.possible().size() <= kMaxDrawn;
+}
+
+}  // namespace
+
+Result<sim::Lengths> read_lengths(const std::string& text) {
+  if (sim::is_distribution(text)) return sim::parse_distribution(text);
+  auto file = traces::read_text(text);
+  if (!file) {
+    // A histogram with a slip in it is no file either.
+    const bool digit_first = !text.empty() && text.front() >= '0' && text.front() <= '9';
+    if (digit_first || text.find_first_of(":,") != std::string::npos || text.find("..") != std::string::npos)
+      file.error().what = "is no histogram of lengths, and as a file of them " + file.error().what;
+    file.error().hint = sim::kLengthForms;
+    return tl::unexpected(std::move(file).error());
+  }
+  return sim::parse_length_list(*file, text);
+}
+
+Result<void> check_own_lengths(std::string_view option, const Planned& planned) {
+  const Settings& settings = planned.settings;
+  const auto refuse = [&](const char* what, const char* hint) {
+    return fail(ErrorKind::usage, what, std::string(option), hint);
+  };
+  if (!sim::from_model(*planned.workload))
+    return refuse("a recording has the lengths that it was made at, and no others",
+                  "give --rank-source that rank's own recording, or plan the model");
+  if (planned.workload->settings.seq.value_or(1) == 1)
+    return refuse("the model has no sequences", "plan a language model");
+  if (settings.tensor_parallel > 1)
+    return refuse("ranks of a tensor-parallel group work on the same sequences", "leave --tensor-parallel out");
+  if (settings.expert_parallel > 1)
+    return refuse(
+        "ranks of an expert-parallel group exchange as many tokens as they have: their collectives would differ",
+        "leave --expert-parallel out");
+  return {};
+}
+
+void LengthsOption::add_to(OptionSet& set) {
+  set.add_option("--lengths", text_,
+                 "tokens of a sample, which each rank of a model draws for each step of --trials: a file with one a "
+                 "line, a histogram 512:10,1024:5, uniform:256..2048, or lognormal:MEDIAN,SIGMA,256..2048; takes the "
+                 "place of --seq")
+      .type_name("FILE|HISTOGRAM");
+  set.add_option("--pad", pad_,
+                 "round each of --lengths up to a multiple; default: 1, or the least power of two that leaves at most "
+                 "64 lengths")
+      .type_name("N")
+      .range(1U, kMaxPad);
+}
+
+Result<std::optional<sim::DrawnLengths>> LengthsOption::read(const SettingOptions& settings, Planned& planned,
+                                                             Console& console) const {
+  if (!text_) {
+    if (pad_) return fail(ErrorKind::usage, "--pad is of --lengths", "--pad", "give --lengths, or leave it out");
+    return std::nullopt;
+  }
+  if (settings.given("seq"))
+    return fail(ErrorKind::usage, "the lengths are those of --lengths", "--seq", "leave --seq out");
+  FORESHARD_TRY(check_own_lengths(kOption, planned));
+  if (planned.settings.cuda_graph)
+    return fail(ErrorKind::usage, "a CUDA graph replays steps of one length", std::string(kOption),
+                "leave --cuda-graph out, or plan one length with --seq");
+  const auto parsed = read_lengths(*text_);
+  FORESHARD_TRY(parsed);
+  const sim::Lengths drawn = parsed->as_distribution();
+  std::uint32_t multiple = pad_.value_or(1);
+  while (!pad_ && multiple < kMaxPad && !few(drawn.padded(multiple))) multiple *= 2;
+  const sim::Lengths lengths = drawn.padded(multiple);
+  const std::vector<std::uint32_t> possible = lengths.possible();
+  if (possible.size() > kMaxDrawn)
+    return fail(
+        ErrorKind::usage,
+        fmt::format("{} different lengths: a program is made for each, of at most {}", possible.size(), kMaxDrawn),
+        std::string(kOption), "give a larger --pad, or leave it out");
+  if (!pad_ && multiple > 1)
+    console.note(
+        fmt::format("{} different lengths are rounded up to multiples of {}, which leaves {}: a program is made "
+                    "for each; --pad says another multiple",
+                    drawn.possible().size(), multiple, possible.size()));
+  const std::shared_ptr<sim::WorkloadSource> source = traces::workloads_of(planned.source, planned.machine);
+  const auto program = [source, at = planned.settings](std::uint32_t length) {
+    Settings of_length = at;
+    of_length.seq = length;
+    return source->at(of_length);
+  };
+  auto longest = program(possible.back());
+  if (!longest) return tl::unexpected(settings.with_file(longest.error()));
+  planned.settings.seq = possible.back();
+  planned.workload = std::move(*longest);
+  std::string said = *text_;
+  std::string digest = digest_of(*text_);
+  if (!parsed->drawn()) {
+    const auto file = traces::read_text(*text_);
+    FORESHARD_TRY(file);
+    digest = digest_of(*file);
+  }
+  if (!parsed->drawn()) said = "the lines of " + *text_;
+  if (multiple > 1) said += fmt::format(", rounded up to multiples of {}", multiple);
+  return sim::DrawnLengths{std::move(said),
+                           std::move(digest),
+                           possible,
+                           multiple,
+                           [lengths](std::uint64_t key, std::size_t step) { return lengths.at(key, step); },
+                           program};
+}
+
+}  // namespace foreshard::cli
