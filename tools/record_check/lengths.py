@@ -80,14 +80,17 @@ def main():
     draw = random.Random(1000 * parsed.seed + rank)
     lengths = []
 
+    def loss_of(tokens):  # the logits go before backward
+        length = tokens.shape[1]
+        out = model(tokens, *(tables if own == length else [table[:length] for table in tables]))
+        zeros = torch.zeros(out.shape[0] * out.shape[1], dtype=torch.long, device=device)
+        return F.cross_entropy(out.flatten(0, 1).float(), zeros)
+
     def step():
         lengths.append(own if parsed.lengths else draw.choice(parsed.draw))
         optimizer.zero_grad()
         tokens = torch.randint(0, SIZE["vocab"], (parsed.batch, lengths[-1]), device=device)
-        at_all = own == lengths[-1]
-        out = model(tokens, *(tables if at_all else [table[: lengths[-1]] for table in tables]))
-        zeros = torch.zeros(out.shape[0] * out.shape[1], dtype=torch.long, device=device)
-        loss = F.cross_entropy(out.flatten(0, 1).float(), zeros)
+        loss = loss_of(tokens)
         loss.backward()
         optimizer.step()
         return loss

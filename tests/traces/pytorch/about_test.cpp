@@ -97,9 +97,14 @@ TEST_CASE("the dimension that a parameter is cut along") {
   const auto cut = [](const std::string& dim) {
     return with("\"dtype\": \"bfloat16\"}", "\"dtype\": \"bfloat16\", \"shard_dim\": " + dim + "}");
   };
-  CHECK(about(cut("0")).units[1].parameters[0].shard_dim == 0);
-  CHECK(about(cut("1")).units[1].parameters[0].shard_dim == 1);
-  CHECK(about(about_json(about(cut("1")))).units[1].parameters[0].shard_dim == 1);
+  const auto dim_in = [](const std::string& text) {
+    const auto about = parse_about(text, "a.json");
+    REQUIRE(about);
+    return about->units[1].parameters[0].shard_dim;
+  };
+  CHECK(dim_in(cut("0")) == 0);
+  CHECK(dim_in(cut("1")) == 1);
+  CHECK(dim_in(about_json(parse_about(cut("1"), "a.json").value())) == 1);
   for (const std::string dim : {"2", "-1"})
     CHECK(message_of(cut(dim)) ==
           "a.json, units[1].parameters[0].shard_dim: layers.0.w has 2 dimensions, and none of number " + dim +

@@ -157,6 +157,29 @@ TEST_CASE("the optimizer of units inside units goes through them as model.parame
   }
 }
 
+TEST_CASE("parameters that shard_placement_fn cuts along another dimension") {
+  std::vector<Unit> units = nested_units();
+  for (Unit& unit : units)
+    for (Parameter& p : unit.parameters)
+      if (p.shape.size() == 2 && !p.name.ends_with("o.weight")) p.shard_dim = 1;
+  Settings settings = four_gpus();
+  settings.param_dtype = DType::bfloat16;
+  settings.reduce_dtype = DType::float32;
+  const Workload original = nested_workload(settings, units);
+  const Recorded recorded = record(original, settings);
+  const auto found = take_apart(recorded.snapshot, settings, units);
+  INFO((found ? "" : found.error().text()));
+  REQUIRE(found);
+  CHECK(difference(requests_of(record(found->workload, settings).run), requests_of(recorded.run)) == "");
+  settings.reshard_after_forward = {Reshard::Kind::never, 0};
+  settings.gpus = 8;
+  const auto adapted = adapt(found->workload, settings);
+  REQUIRE(adapted);
+  CHECK(difference(requests_of(record(adapted->workload, settings).run),
+                   requests_of(record(nested_workload(settings, units), settings).run)) == "");
+  CHECK_FALSE(take_apart(recorded.snapshot, four_gpus(), nested_units()));  // without their dimensions
+}
+
 TEST_CASE("without names a root's own parameters are not told from its norm's, all else is") {
   const Settings settings = four_gpus();
   const Recorded recorded = record(nested_workload(settings, nested_units()), settings);
