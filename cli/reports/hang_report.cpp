@@ -73,6 +73,10 @@ std::vector<std::string> hang_lines(const sim::Hang& hang) {
                   seconds, hang.steps > 0 ? "its last whole step" : "its begin, with no whole step",
                   sim::kNcclTimeout.ms() / 6e4, sim::kNcclDumpWait.ms() / 1e3, hang.gpu_seconds() / 3600, hang.world)};
   for (const sim::MixedCollectives& mixed : hang.mixed) out.push_back("before it hangs, " + text_of(mixed));
+  if (hang.dead.empty())
+    out.emplace_back(
+        "where kinds or sizes differ NCCL promises nothing: the job is taken to hang there, and may go on with wrong "
+        "numbers instead, as a job of 4 GPUs did, with NaN from the next step on");
   if (!hang.skips.empty() && hang.dead.empty())
     out.emplace_back(
         "what keeps it from that: a rank whose data do not come to a unit runs it all the same, on a dummy input, and "
