@@ -71,6 +71,12 @@ void LengthsOption::add_to(OptionSet& set) {
       .range(1U, kMaxPad);
 }
 
+Result<sim::Lengths> LengthsOption::distribution(std::uint32_t multiple) const {
+  const auto lengths = read_lengths(text_.value());
+  FORESHARD_TRY(lengths);
+  return lengths->as_distribution().padded(multiple);
+}
+
 Result<std::optional<sim::DrawnLengths>> LengthsOption::read(const SettingOptions& settings, Planned& planned,
                                                              Console& console) const {
   if (!text_) {

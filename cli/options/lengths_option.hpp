@@ -33,6 +33,9 @@ class LengthsOption {
   /// beside it, and more lengths than programs are made for with --pad.
   [[nodiscard]] Result<std::optional<sim::DrawnLengths>> read(const SettingOptions& settings, Planned& planned,
                                                               Console& console) const;
+  /// What ranks draw from, each length rounded up to a multiple of `multiple`. Requires: given(). Errors: as
+  /// read_lengths().
+  [[nodiscard]] Result<sim::Lengths> distribution(std::uint32_t multiple) const;
 
  private:
   std::optional<std::string> text_;

@@ -31,6 +31,12 @@ class RankOptions {
   /// see the job that it makes of `planned`. Refused (usage) beside ranks of other programs and links that flap.
   [[nodiscard]] Result<std::optional<sim::DrawnLengths>> lengths(const SettingOptions& settings, Planned& planned,
                                                                  Console& console) const;
+  /// What `drawn`, as lengths() has it, is drawn from. Errors: as LengthsOption::distribution().
+  [[nodiscard]] Result<sim::Lengths> distribution(const sim::DrawnLengths& drawn) const {
+    return lengths_.distribution(drawn.multiple);
+  }
+  [[nodiscard]] std::uint64_t seed() const { return seed_.value_or(0); }
+
   /// Fails (usage) where --lengths stands beside what is not simulated with it.
   [[nodiscard]] Result<void> check_drawn(const sim::Differences& differences, bool beside) const;
 

@@ -56,6 +56,30 @@ std::string if_machine(const sim::Prediction& p, bool assumed) {
   return ", if it is an " + p.run.info.machine;
 }
 
+/// Of a job whose ranks draw lengths: what its processes came to reserve, or how many of them ran out of memory.
+std::string drawn_memory_line(const sim::Prediction& p, const sim::DrawnMemory& drawn, bool assumed) {
+  const Bytes alone = largest_peaks(p).reserved;
+  const std::string longest = fmt::format("with samples of {} tokens alone {}", p.longest_drawn, format_bytes(alone));
+  const std::string of = fmt::format("in {} steps whose lengths vary", drawn.steps);
+  if (drawn.out_of_memory > 0)
+    return fmt::format(
+        "may not fit{}: {} of {} processes run out of memory {} (`foreshard forecast` says when); {} of {} "
+        "are reserved {}",
+        if_machine(p, assumed), drawn.out_of_memory, drawn.processes, of, format_bytes(alone),
+        format_bytes(p.memory_capacity), fmt::format("with samples of {} tokens alone", p.longest_drawn));
+  const std::string most = format_bytes(drawn.most);
+  const std::string range = drawn.least == drawn.most ? most : fmt::format("{} to {}", format_bytes(drawn.least), most);
+  const Bytes left = p.memory_capacity > drawn.most ? p.memory_capacity - drawn.most : 0;
+  return fmt::format("fits{}: {} of {} reserved {}, in {} processes; {}; {} ({:.0f} %) left", if_machine(p, assumed),
+                     range, format_bytes(p.memory_capacity), of, drawn.processes, longest,
+                     format_bytes(printed_difference(p.memory_capacity, drawn.most)),
+                     share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
+}
+
+const sim::DrawnMemory* drawn_memory_of(const sim::Prediction& p) {
+  return p.trials && p.trials->lengths && p.trials->lengths->memory ? &*p.trials->lengths->memory : nullptr;
+}
+
 std::string memory_line(const sim::Prediction& p, bool assumed) {
   if (p.out_of_memory) {
     const OutOfMemory& oom = *p.out_of_memory;
@@ -64,6 +88,7 @@ std::string memory_line(const sim::Prediction& p, bool assumed) {
         p.told_rank > 0 ? fmt::format("rank {} is ", p.told_rank) : std::string(), text_of(failed_place(p.run)),
         format_bytes(oom.tried), format_bytes(oom.device_free), format_bytes(p.memory_capacity));
   }
+  if (const sim::DrawnMemory* drawn = drawn_memory_of(p)) return drawn_memory_line(p, *drawn, assumed);
   const Bytes left = free_at_peak(p);
   std::string line =
       fmt::format("{}{}: {}{} of {} reserved at the peak{}, {} ({:.0f} %) left",

@@ -28,6 +28,14 @@ std::string blame(const sim::TrialTimes& trials) {
                      share(most, trials));
 }
 
+Json memory_json(const sim::LengthTimes& of) {
+  if (!of.memory) return nullptr;
+  return {{"steps", of.memory->steps},
+          {"processes", of.memory->processes},
+          {"peak_reserved_bytes", {{"least", of.memory->least}, {"most", of.memory->most}}},
+          {"out_of_memory", of.memory->out_of_memory}};
+}
+
 Json lengths_json(const sim::TrialTimes& trials) {
   if (!trials.lengths) return nullptr;
   const sim::LengthTimes& of = *trials.lengths;
@@ -40,7 +48,8 @@ Json lengths_json(const sim::TrialTimes& trials) {
           {"equal_step_ms", of.equal_step_ms},
           {"costs_ms", trials.step_ms.mean - of.equal_step_ms},
           {"tokens_per_s_per_gpu", sim::work_per_second(of.work, trials.step_ms.mean)},
-          {"tokens_per_s_per_gpu_of_equal", sim::work_per_second(of.work, of.equal_step_ms)}};
+          {"tokens_per_s_per_gpu_of_equal", sim::work_per_second(of.work, of.equal_step_ms)},
+          {"memory", memory_json(of)}};
 }
 
 }  // namespace

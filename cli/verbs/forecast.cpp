@@ -21,6 +21,7 @@
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
 #include "cli/reports/stored_pictures.hpp"
+#include "cli/verbs/drawn_memory.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/adapt/adapt.hpp"
 #include "core/base/digest.hpp"
@@ -138,21 +139,6 @@ Result<std::unique_ptr<sim::ProgramSource>> programs_of(const ForecastOptions& o
   auto programs = sim::recorded_programs(adapted, settings, between);
   if (!programs && programs.error().where.empty()) programs.error().where = options.source.source.text;
   return programs;
-}
-
-Result<sim::ForecastProcess> process_of(const ForecastOptions& options, const Planned& planned,
-                                        const Workload& workload) {
-  const auto config = parse_alloc_conf(planned.settings.alloc_conf, planned.settings.pytorch);
-  FORESHARD_TRY(config);
-  sim::ForecastProcess process;
-  process.options.config = *config;
-  process.options.memory =
-      sim::process_memory_options(workload, planned.settings, planned.machine, planned.memory_limit, true).memory;
-  process.options.limit = planned.memory_limit;
-  process.options.as_recorded =
-      workload.lowering == Lowering::pytorch && planned.settings.alloc_conf == planned.source.settings.alloc_conf;
-  process.empty_cache_every = options.empty_cache;
-  return process;
 }
 
 std::vector<std::uint64_t> seeds_of(const ForecastOptions& options, const sim::Lengths& lengths) {
@@ -408,8 +394,9 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
   const auto workloads = traces::workloads_of(planned->source, planned->machine);
   auto programs = programs_of(options, *planned, adapted->workload, planned->settings, *workloads);
   if (!programs) return tl::unexpected(options.setting_options.with_file(programs.error()));
-  const auto process = process_of(options, *planned, adapted->workload);
+  auto process = forecast_process(*planned, adapted->workload);
   FORESHARD_TRY(process);
+  process->empty_cache_every = options.empty_cache;
 
   ForecastReport report = question(options, *planned, padded, *distinct);
   sim::ForecastRequest request{padded, options.steps, seeds_wanted, *process};

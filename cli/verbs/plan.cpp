@@ -16,6 +16,7 @@
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
 #include "cli/terminal/freed_memory.hpp"
+#include "cli/verbs/drawn_memory.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
 #include "sim/parallel/for_each.hpp"
@@ -137,6 +138,18 @@ std::optional<sim::Remedies> what_fits_instead(const Planned& planned, const sim
   return std::nullopt;
 }
 
+/// What lengths that vary make the allocator reserve, which the plan of the longest samples does not say.
+Result<void> add_drawn_memory(const PlanOptions& options, const Planned& planned,
+                              const std::optional<sim::DrawnLengths>& lengths, sim::Prediction& p, Console& console) {
+  if (!lengths || !p.trials || p.out_of_memory) return {};
+  const auto distribution = options.ranks.distribution(*lengths);
+  FORESHARD_TRY(distribution);
+  auto memory = drawn_memory(planned, *distribution, options.ranks.seed(), console);
+  FORESHARD_TRY(memory);
+  p.trials->lengths->memory = *memory;
+  return {};
+}
+
 Result<int> plan(PlanOptions& options, Console& console) {
   keep_freed_memory();
   if (!options.name.empty() && options.output.empty())
@@ -177,6 +190,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
   if (*flapping && p->out_of_memory)
     console.note("a job that runs out of memory has no step that a link which flaps could lengthen");
   if (*part) return keep_part(options, **part, *p, *known, console);
+  FORESHARD_TRY(add_drawn_memory(options, *planned, *lengths, *p, console));
   keep_fingerprint(p->run, *known);
   const std::optional<sim::Remedies> remedies = what_fits_instead(*planned, *ranks, *p, console);
   const sim::Remedies* fitting = remedies ? &*remedies : nullptr;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/quantity.hpp"
 #include "sim/ranks/trials.hpp"
 
 namespace foreshard::sim {
@@ -26,6 +27,16 @@ struct LastRank {
   double awaited_ms = 0;  ///< for how long each other rank's collectives stood and waited for it then, on average
 };
 
+/// What the allocator reserves in processes of so many steps, each with lengths of its own draws: more than the longest
+/// samples alone ask for, as soon as a step's blocks do not fit another's requests.
+struct DrawnMemory {
+  std::size_t steps = 0;
+  std::size_t processes = 0;
+  Bytes least = 0;  ///< peaks of reserved memory, by process
+  Bytes most = 0;
+  std::size_t out_of_memory = 0;  ///< processes that run out of memory
+};
+
 /// Where each rank draws the length of its samples for each step.
 struct LengthTimes {
   std::string said;           ///< as they were asked for
@@ -36,6 +47,7 @@ struct LengthTimes {
   std::uint32_t equal = 0;    ///< the mean as a whole length
   double equal_step_ms = 0;   ///< the step without jitter if all samples had it
   double work = 0;            ///< tokens of a mean step and GPU
+  std::optional<DrawnMemory> memory = {};
 };
 
 struct TrialTimes {
