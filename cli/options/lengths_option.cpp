@@ -23,10 +23,18 @@ bool few(const sim::Lengths& lengths) {
   return lengths.possible().size() <= kMaxDrawn;
 }
 
-}  // namespace
+struct SaidLengths {
+  sim::Lengths lengths;
+  std::string digest;  ///< of what says them
+};
 
-Result<sim::Lengths> read_lengths(const std::string& text) {
-  if (sim::is_distribution(text)) return sim::parse_distribution(text);
+/// A file is read once: it may be a pipe.
+Result<SaidLengths> read_given(const std::string& text) {
+  const auto with = [&](Result<sim::Lengths> lengths, std::string_view said) -> Result<SaidLengths> {
+    FORESHARD_TRY(lengths);
+    return SaidLengths{std::move(*lengths), digest_of(said)};
+  };
+  if (sim::is_distribution(text)) return with(sim::parse_distribution(text), text);
   auto file = traces::read_text(text);
   if (!file) {
     // A histogram with a slip in it is no file either.
@@ -36,7 +44,15 @@ Result<sim::Lengths> read_lengths(const std::string& text) {
     file.error().hint = sim::kLengthForms;
     return tl::unexpected(std::move(file).error());
   }
-  return sim::parse_length_list(*file, text);
+  return with(sim::parse_length_list(*file, text), *file);
+}
+
+}  // namespace
+
+Result<sim::Lengths> read_lengths(const std::string& text) {
+  auto given = read_given(text);
+  FORESHARD_TRY(given);
+  return std::move(given->lengths);
 }
 
 Result<void> check_own_lengths(std::string_view option, const Planned& planned) {
@@ -71,14 +87,8 @@ void LengthsOption::add_to(OptionSet& set) {
       .range(1U, kMaxPad);
 }
 
-Result<sim::Lengths> LengthsOption::distribution(std::uint32_t multiple) const {
-  const auto lengths = read_lengths(text_.value());
-  FORESHARD_TRY(lengths);
-  return lengths->as_distribution().padded(multiple);
-}
-
 Result<std::optional<sim::DrawnLengths>> LengthsOption::read(const SettingOptions& settings, Planned& planned,
-                                                             Console& console) const {
+                                                             Console& console) {
   if (!text_) {
     if (pad_) return fail(ErrorKind::usage, "--pad is of --lengths", "--pad", "give --lengths, or leave it out");
     return std::nullopt;
@@ -89,9 +99,9 @@ Result<std::optional<sim::DrawnLengths>> LengthsOption::read(const SettingOption
   if (planned.settings.cuda_graph)
     return fail(ErrorKind::usage, "a CUDA graph replays steps of one length", std::string(kOption),
                 "leave --cuda-graph out, or plan one length with --seq");
-  const auto parsed = read_lengths(*text_);
-  FORESHARD_TRY(parsed);
-  const sim::Lengths drawn = parsed->as_distribution();
+  auto given = read_given(*text_);
+  FORESHARD_TRY(given);
+  const sim::Lengths drawn = given->lengths.as_distribution();
   std::uint32_t multiple = pad_.value_or(1);
   while (!pad_ && multiple < kMaxPad && !few(drawn.padded(multiple))) multiple *= 2;
   const sim::Lengths lengths = drawn.padded(multiple);
@@ -116,17 +126,11 @@ Result<std::optional<sim::DrawnLengths>> LengthsOption::read(const SettingOption
   if (!longest) return tl::unexpected(settings.with_file(longest.error()));
   planned.settings.seq = possible.back();
   planned.workload = std::move(*longest);
-  std::string said = *text_;
-  std::string digest = digest_of(*text_);
-  if (!parsed->drawn()) {
-    const auto file = traces::read_text(*text_);
-    FORESHARD_TRY(file);
-    digest = digest_of(*file);
-  }
-  if (!parsed->drawn()) said = "the lines of " + *text_;
+  std::string said = given->lengths.drawn() ? *text_ : "the lines of " + *text_;
+  distribution_ = lengths;
   if (multiple > 1) said += fmt::format(", rounded up to multiples of {}", multiple);
   return sim::DrawnLengths{std::move(said),
-                           std::move(digest),
+                           std::move(given->digest),
                            possible,
                            multiple,
                            [lengths](std::uint64_t key, std::size_t step) { return lengths.at(key, step); },

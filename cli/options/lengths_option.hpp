@@ -27,19 +27,19 @@ class LengthsOption {
   void add_to(OptionSet& set);
   [[nodiscard]] bool given() const { return text_.has_value(); }
 
-  /// What was asked for; none: nothing. `planned` then becomes the job at the longest length, and must outlive
-  /// what is returned; a note says so where
-  /// lengths are rounded up for want of programs. Errors (usage): what check_own_lengths() refuses, CUDA graphs, --seq
-  /// beside it, and more lengths than programs are made for with --pad.
+  /// What was asked for; none: nothing. `planned` then becomes the job at the longest length, and must outlive what is
+  /// returned; a note says so where lengths are rounded up for want of programs. Errors (usage): what
+  /// check_own_lengths() refuses, CUDA graphs, --seq beside it, and more lengths than programs are made for with --pad.
   [[nodiscard]] Result<std::optional<sim::DrawnLengths>> read(const SettingOptions& settings, Planned& planned,
-                                                              Console& console) const;
-  /// What ranks draw from, each length rounded up to a multiple of `multiple`. Requires: given(). Errors: as
-  /// read_lengths().
-  [[nodiscard]] Result<sim::Lengths> distribution(std::uint32_t multiple) const;
+                                                              Console& console);
+
+  /// What ranks draw from, as read() has had it; none: nothing was asked for.
+  [[nodiscard]] const std::optional<sim::Lengths>& distribution() const { return distribution_; }
 
  private:
   std::optional<std::string> text_;
   std::optional<std::uint32_t> pad_;
+  std::optional<sim::Lengths> distribution_;
 };
 
 }  // namespace foreshard::cli

@@ -223,7 +223,7 @@ void RankOptions::add_to(OptionSet& set) {
 }
 
 Result<std::optional<sim::DrawnLengths>> RankOptions::lengths(const SettingOptions& settings, Planned& planned,
-                                                              Console& console) const {
+                                                              Console& console) {
   const auto refuse = [&](const char* what, const char* option) {
     return fail(ErrorKind::usage, what, option, "leave one of the two out");
   };

@@ -30,11 +30,9 @@ class RankOptions {
   /// What --lengths asks for; none: it was not given. As LengthsOption::read(); to be called before the others, which
   /// see the job that it makes of `planned`. Refused (usage) beside ranks of other programs and links that flap.
   [[nodiscard]] Result<std::optional<sim::DrawnLengths>> lengths(const SettingOptions& settings, Planned& planned,
-                                                                 Console& console) const;
-  /// What `drawn`, as lengths() has it, is drawn from. Errors: as LengthsOption::distribution().
-  [[nodiscard]] Result<sim::Lengths> distribution(const sim::DrawnLengths& drawn) const {
-    return lengths_.distribution(drawn.multiple);
-  }
+                                                                 Console& console);
+  /// What ranks draw from, behind lengths(); none: nothing was asked for.
+  [[nodiscard]] const std::optional<sim::Lengths>& distribution() const { return lengths_.distribution(); }
   [[nodiscard]] std::uint64_t seed() const { return seed_.value_or(0); }
 
   /// Fails (usage) where --lengths stands beside what is not simulated with it.

@@ -37,6 +37,19 @@ std::size_t waiting_ranks(const sim::Hang& hang) {
   return out;
 }
 
+/// Whether ranks wait for one another on a communicator: each has come, to a call of another kind or size.
+bool unlike_calls_meet(const sim::Hang& hang) {
+  const auto waits_for = [](const sim::Hang::Collective& wait, const sim::Hang::Ranks& others) {
+    return std::find(wait.absent.begin(), wait.absent.end(), others.ranks.front()) != wait.absent.end();
+  };
+  for (const sim::Hang::Ranks& one : hang.ranks)
+    for (const sim::Hang::Ranks& other : hang.ranks)
+      for (const sim::Hang::Collective& mine : one.waits)
+        for (const sim::Hang::Collective& theirs : other.waits)
+          if (mine.communicator == theirs.communicator && waits_for(mine, other) && waits_for(theirs, one)) return true;
+  return false;
+}
+
 Json ranks_json(const sim::Hang::Ranks& ranks) {
   Json waits = Json::array();
   for (const sim::Hang::Collective& wait : ranks.waits)
@@ -73,10 +86,10 @@ std::vector<std::string> hang_lines(const sim::Hang& hang) {
                   seconds, hang.steps > 0 ? "its last whole step" : "its begin, with no whole step",
                   sim::kNcclTimeout.ms() / 6e4, sim::kNcclDumpWait.ms() / 1e3, hang.gpu_seconds() / 3600, hang.world)};
   for (const sim::MixedCollectives& mixed : hang.mixed) out.push_back("before it hangs, " + text_of(mixed));
-  if (hang.dead.empty())
+  if (unlike_calls_meet(hang))
     out.emplace_back(
-        "where kinds or sizes differ NCCL promises nothing: the job is taken to hang there, and may go on with wrong "
-        "numbers instead, as a job of 4 GPUs did, with NaN from the next step on");
+        "where collectives of other kinds or sizes meet NCCL promises nothing: the job is taken to hang there, and may "
+        "go on with wrong numbers instead, so that a loss of NaN tells and no timeout");
   if (!hang.skips.empty() && hang.dead.empty())
     out.emplace_back(
         "what keeps it from that: a rank whose data do not come to a unit runs it all the same, on a dummy input, and "
@@ -91,6 +104,7 @@ Json hang_json(const sim::Hang& hang) {
   for (const auto& [rank, skipped] : hang.skips)
     json["skips"].push_back({{"rank", rank}, {"unit", skipped.unit}, {"from_step", skipped.from_step}});
   for (const sim::Hang::Ranks& ranks : hang.ranks) json["ranks"].push_back(ranks_json(ranks));
+  json["unlike_calls_meet"] = unlike_calls_meet(hang);
   json["mixed"] = Json::array();
   for (const sim::MixedCollectives& mixed : hang.mixed)
     json["mixed"].push_back({{"ranks", mixed.ranks},

@@ -59,21 +59,31 @@ std::string if_machine(const sim::Prediction& p, bool assumed) {
 /// Of a job whose ranks draw lengths: what its processes came to reserve, or how many of them ran out of memory.
 std::string drawn_memory_line(const sim::Prediction& p, const sim::DrawnMemory& drawn, bool assumed) {
   const Bytes alone = largest_peaks(p).reserved;
-  const std::string longest = fmt::format("with samples of {} tokens alone {}", p.longest_drawn, format_bytes(alone));
-  const std::string of = fmt::format("in {} steps whose lengths vary", drawn.steps);
+  const std::string longest =
+      fmt::format("with samples of {} tokens alone {}{}", p.longest_drawn, format_bytes(alone), host_range_words(p));
+  const std::string where = fmt::format("in {} steps whose lengths vary", drawn.steps);
   if (drawn.out_of_memory > 0)
     return fmt::format(
-        "may not fit{}: {} of {} processes run out of memory {} (`foreshard forecast` says when); {} of {} "
-        "are reserved {}",
-        if_machine(p, assumed), drawn.out_of_memory, drawn.processes, of, format_bytes(alone),
-        format_bytes(p.memory_capacity), fmt::format("with samples of {} tokens alone", p.longest_drawn));
-  const std::string most = format_bytes(drawn.most);
-  const std::string range = drawn.least == drawn.most ? most : fmt::format("{} to {}", format_bytes(drawn.least), most);
-  const Bytes left = p.memory_capacity > drawn.most ? p.memory_capacity - drawn.most : 0;
-  return fmt::format("fits{}: {} of {} reserved {}, in {} processes; {}; {} ({:.0f} %) left", if_machine(p, assumed),
-                     range, format_bytes(p.memory_capacity), of, drawn.processes, longest,
-                     format_bytes(printed_difference(p.memory_capacity, drawn.most)),
-                     share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
+        "{}{}: {} of {} processes run{} out of memory {} (`foreshard forecast … --seed {} --seeds {} --steps {}` says "
+        "when); {} of {} reserved",
+        drawn.out_of_memory == drawn.processes ? "does not fit" : "may not fit", if_machine(p, assumed),
+        drawn.out_of_memory, drawn.processes, drawn.out_of_memory == 1 ? "s" : "", where, drawn.seed, drawn.processes,
+        drawn.steps, longest, format_bytes(p.memory_capacity));
+  const Bytes most = std::max(drawn.most, alone);
+  const std::string range = drawn.least == drawn.most
+                                ? format_bytes(drawn.most)
+                                : fmt::format("{} to {}", format_bytes(drawn.least), format_bytes(drawn.most));
+  const Bytes left = p.memory_capacity > most ? p.memory_capacity - most : 0;
+  const std::string retries =
+      drawn.num_alloc_retries == 0
+          ? std::string()
+          : fmt::format("; only with {} in which the allocator gave cached segments back and asked again",
+                        drawn.num_alloc_retries == 1 ? "a retry" : fmt::format("{} retries", drawn.num_alloc_retries));
+  return fmt::format("{}{}: {} of {} reserved {}, in {} processes; {}; {} ({:.0f} %) left{}",
+                     p.may_run_out_of_memory ? "may not fit" : "fits", if_machine(p, assumed), range,
+                     format_bytes(p.memory_capacity), where, drawn.processes, longest,
+                     format_bytes(printed_difference(p.memory_capacity, most)),
+                     share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)), retries);
 }
 
 const sim::DrawnMemory* drawn_memory_of(const sim::Prediction& p) {

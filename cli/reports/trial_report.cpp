@@ -32,7 +32,9 @@ Json memory_json(const sim::LengthTimes& of) {
   if (!of.memory) return nullptr;
   return {{"steps", of.memory->steps},
           {"processes", of.memory->processes},
+          {"seed", of.memory->seed},
           {"peak_reserved_bytes", {{"least", of.memory->least}, {"most", of.memory->most}}},
+          {"num_alloc_retries", of.memory->num_alloc_retries},
           {"out_of_memory", of.memory->out_of_memory}};
 }
 
@@ -62,14 +64,16 @@ std::string lengths_line(const sim::TrialTimes& trials) {
   const double equal = sim::work_per_second(of.work, of.equal_step_ms);
   const std::string jitter =
       trials.jitter == sim::Jitter{} ? "" : fmt::format(" with jitter ({})", text_of(trials.jitter));
+  const char* beside = jitter.empty() ? "" : " and jitter";  // the step of equal lengths is without
   return fmt::format(
       "with lengths drawn for each rank and step ({}: {} to {} tokens, {:.1f} in the mean) a step takes {:.2f} ms{} in "
       "the mean of {} trials, {:.2f} ms in the median and up to {:.2f} ms in 95 % of them: {:.0f} tokens/s/GPU; "
-      "unequal "
-      "lengths cost {:.2f} ms of it ({:.1f} %): with {} tokens in every sample it takes {:.2f} ms, {:.0f} tokens/s/GPU "
+      "unequal lengths{} cost {:.2f} ms of it ({:.1f} %): with {} tokens in every sample it takes {:.2f} ms, {:.0f} "
+      "tokens/s/GPU "
       "of as many tokens; GPUs wait for other ranks for {:.2f} ms in the mean",
       of.said, of.least, of.longest, of.mean, step.mean, jitter, trials.steps_ms.size(), step.median, step.p95, rate,
-      costs, step.mean > 0 ? 100 * costs / step.mean : 0, of.equal, of.equal_step_ms, equal, trials.waiting_ms.mean);
+      beside, costs, step.mean > 0 ? 100 * costs / step.mean : 0, of.equal, of.equal_step_ms, equal,
+      trials.waiting_ms.mean);
 }
 
 std::string if_longest(const sim::Prediction& p) {

@@ -40,10 +40,12 @@ Result<sim::DrawnMemory> drawn_memory(const Planned& planned, const sim::Lengths
   request.on_progress = [&](std::size_t done, std::size_t all) { progress.at(done, all); };
   const auto seeds = sim::run_forecast(*programs, request);
   FORESHARD_TRY(seeds);
-  sim::DrawnMemory out{kSteps, seeds->size(), seeds->front().peak_reserved(), 0, 0};
+  sim::DrawnMemory out{.steps = kSteps, .processes = seeds->size(), .seed = seed};
+  out.least = seeds->front().peak_reserved();
   for (const sim::SeedForecast& one : *seeds) {
     out.least = std::min(out.least, one.peak_reserved());
     out.most = std::max(out.most, one.peak_reserved());
+    out.num_alloc_retries += one.num_alloc_retries();
     if (one.out_of_memory) ++out.out_of_memory;
   }
   return out;

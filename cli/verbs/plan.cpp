@@ -138,14 +138,20 @@ std::optional<sim::Remedies> what_fits_instead(const Planned& planned, const sim
   return std::nullopt;
 }
 
+/// Whether every process whose lengths vary runs out of memory.
+bool all_run_out(const sim::Prediction& p) {
+  const bool drawn = p.trials && p.trials->lengths && p.trials->lengths->memory;
+  return drawn && p.trials->lengths->memory->out_of_memory == p.trials->lengths->memory->processes;
+}
+
 /// What lengths that vary make the allocator reserve, which the plan of the longest samples does not say.
-Result<void> add_drawn_memory(const PlanOptions& options, const Planned& planned,
-                              const std::optional<sim::DrawnLengths>& lengths, sim::Prediction& p, Console& console) {
+Result<void> add_drawn_memory(const PlanOptions& options, const Planned& planned, sim::Prediction& p,
+                              Console& console) {
+  const std::optional<sim::Lengths>& lengths = options.ranks.distribution();
   if (!lengths || !p.trials || p.out_of_memory) return {};
-  const auto distribution = options.ranks.distribution(*lengths);
-  FORESHARD_TRY(distribution);
-  auto memory = drawn_memory(planned, *distribution, options.ranks.seed(), console);
+  auto memory = drawn_memory(planned, *lengths, options.ranks.seed(), console);
   FORESHARD_TRY(memory);
+  p.may_run_out_of_memory |= memory->out_of_memory > 0;
   p.trials->lengths->memory = *memory;
   return {};
 }
@@ -190,7 +196,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
   if (*flapping && p->out_of_memory)
     console.note("a job that runs out of memory has no step that a link which flaps could lengthen");
   if (*part) return keep_part(options, **part, *p, *known, console);
-  FORESHARD_TRY(add_drawn_memory(options, *planned, *lengths, *p, console));
+  FORESHARD_TRY(add_drawn_memory(options, *planned, *p, console));
   keep_fingerprint(p->run, *known);
   const std::optional<sim::Remedies> remedies = what_fits_instead(*planned, *ranks, *p, console);
   const sim::Remedies* fitting = remedies ? &*remedies : nullptr;
@@ -215,7 +221,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
     if (options.json || std::find(p->not_valid.begin(), p->not_valid.end(), warning) == p->not_valid.end())
       console.warn(warning);
   report_failure(console, *p);
-  if (p->out_of_memory) return static_cast<int>(ErrorKind::out_of_memory);
+  if (p->out_of_memory || all_run_out(*p)) return static_cast<int>(ErrorKind::out_of_memory);
   return p->deadlock || p->link_ends_job() ? static_cast<int>(ErrorKind::deadlock) : static_cast<int>(kDone);
 }
 

@@ -187,9 +187,9 @@ Result<void> check_placements(const Settings& settings, const Unit& unit, const 
                   place, "take a shard group that divides it");
     if (reshard.kind == Reshard::Kind::group)
       return fail(ErrorKind::usage,
-                  fmt::format("'{}' is sharded along dimension {}, with reshard_after_forward={}: PyTorch {} ends with "
+                  fmt::format("'{}' is sharded along dimension {}, with reshard_after_forward={}: PyTorch 2.11 raises "
                               "an IndexError in the first backward",
-                              p.name, dim, reshard.group_size, settings.pytorch),
+                              p.name, dim, reshard.group_size),
                   place, "take reshard_after_forward true or false");
   }
   return {};

@@ -32,9 +32,11 @@ struct LastRank {
 struct DrawnMemory {
   std::size_t steps = 0;
   std::size_t processes = 0;
-  Bytes least = 0;  ///< peaks of reserved memory, by process
+  std::uint64_t seed = 0;  ///< the first one's; of each of the others one more
+  Bytes least = 0;         ///< peaks of reserved memory, by process
   Bytes most = 0;
-  std::size_t out_of_memory = 0;  ///< processes that run out of memory
+  std::size_t out_of_memory = 0;       ///< processes that run out of memory
+  std::int64_t num_alloc_retries = 0;  ///< of all
 };
 
 /// Where each rank draws the length of its samples for each step.

@@ -145,7 +145,7 @@ class Checker {
         }
         const Parameter& parameter = workload_.units[i].parameters[j];
         if (parameter.shard_dim > 0 && parameter.shard_dim >= parameter.shape.size())
-          return fail(fmt::format("units[{}].parameters[{}].shard_dim", i, j),
+          return fail(fmt::format("units[{}].parameters[{}][6]", i, j),
                       fmt::format("'{}' has {} dimensions", parameter.name, parameter.shape.size()));
       }
   }

@@ -62,6 +62,20 @@ TEST_CASE("parameters that are cut along another dimension") {
   units[1].parameters[0].shard_dim = 1;
   Settings s = four_gpus();
   CHECK(plan_units(s, units, 132).value()[1].groups[0].parameters[0].rechunks);
+  // Nothing is read or written in place: the block is rank-major, and gradients are copied in.
+  s.all_gather = Transport::low_contention;
+  s.reduce_scatter = Transport::pull_reduce;
+  s.all_gather_layout = AllGatherLayout::parameter_contiguous;
+  s.reduce_scatter_input = ReduceScatterInput::gradients;
+  const ParamGroupPlan own = plan_units(s, units, 132).value()[1].groups[0];
+  CHECK(own.contiguous == 0);
+  CHECK_FALSE(own.reduces_gradients);
+  units[1].parameters[0].shard_dim = 0;
+  const ParamGroupPlan in_place = plan_units(s, units, 132).value()[1].groups[0];
+  CHECK(in_place.contiguous > 0);
+  CHECK(in_place.reduces_gradients);
+  units[1].parameters[0].shard_dim = 1;
+  s = four_gpus();
   s.reshard_after_forward = {Reshard::Kind::group, 2};
   const auto kept = plan_units(s, units, 132);
   REQUIRE_FALSE(kept);
