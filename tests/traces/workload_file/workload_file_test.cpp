@@ -123,7 +123,7 @@ TEST_CASE("faults name their place", "[workload_file]") {
       Fault{"[512, 512], \"float32\"", "[512, 512], \"float32\", true, false, false, 2", "$.units[1].parameters[0][6]",
             "'block.weight' has 2 dimensions", ""},
       Fault{"[512, 512], \"float32\"", "[512, 512], \"float32\", true, false, false, -1", "$.units[1].parameters[0][6]",
-            "a whole number", ""},
+            "-1 is out of range here", ""},
       Fault{"\"float32\"", "\"float23\"", "$.units[1].parameters[0][2]", "unknown word 'float23'", "float32"},
       Fault{"true", "1", "$.has_timing", "true or false is wanted here, not 1", ""},
       Fault{"\"two units\"", "{}", "$.name", "text is wanted here, not an object", ""},
