@@ -152,6 +152,14 @@ Result<void> add_drawn_memory(const PlanOptions& options, const Planned& planned
   auto memory = drawn_memory(planned, *lengths, options.ranks.seed(), console);
   FORESHARD_TRY(memory);
   p.may_run_out_of_memory |= memory->out_of_memory > 0;
+  if (memory->num_alloc_retries > 0) {
+    p.valid = false;
+    p.warnings.push_back(
+        fmt::format("{} of lengths that vary in {} processes of {} steps: what a retry takes is in no time",
+                    memory->num_alloc_retries == 1 ? "a retry" : fmt::format("{} retries", memory->num_alloc_retries),
+                    memory->processes, memory->steps));
+    p.not_valid.push_back(p.warnings.back());
+  }
   p.trials->lengths->memory = *memory;
   return {};
 }
