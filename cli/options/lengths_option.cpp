@@ -127,7 +127,7 @@ Result<std::optional<sim::DrawnLengths>> LengthsOption::read(const SettingOption
   planned.settings.seq = possible.back();
   planned.workload = std::move(*longest);
   std::string said = given->lengths.drawn() ? *text_ : "the lines of " + *text_;
-  distribution_ = lengths;
+  distribution_ = pad_ ? lengths : drawn;
   if (multiple > 1) said += fmt::format(", rounded up to multiples of {}", multiple);
   return sim::DrawnLengths{std::move(said),
                            std::move(given->digest),

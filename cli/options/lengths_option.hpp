@@ -33,7 +33,7 @@ class LengthsOption {
   [[nodiscard]] Result<std::optional<sim::DrawnLengths>> read(const SettingOptions& settings, Planned& planned,
                                                               Console& console);
 
-  /// What ranks draw from, as read() has had it; none: nothing was asked for.
+  /// What was asked for, as read() has had it: rounded up by --pad alone. None: nothing was.
   [[nodiscard]] const std::optional<sim::Lengths>& distribution() const { return distribution_; }
 
  private:

@@ -31,7 +31,7 @@ class RankOptions {
   /// see the job that it makes of `planned`. Refused (usage) beside ranks of other programs and links that flap.
   [[nodiscard]] Result<std::optional<sim::DrawnLengths>> lengths(const SettingOptions& settings, Planned& planned,
                                                                  Console& console);
-  /// What ranks draw from, behind lengths(); none: nothing was asked for.
+  /// LengthsOption::distribution(), behind lengths().
   [[nodiscard]] const std::optional<sim::Lengths>& distribution() const { return lengths_.distribution(); }
   [[nodiscard]] std::uint64_t seed() const { return seed_.value_or(0); }
 
