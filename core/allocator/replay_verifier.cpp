@@ -213,7 +213,8 @@ void Verifier::poll_completions(const Operation& op) {
   for (std::size_t i = op.begin; !hit && i < head; ++i) {
     const auto pending = pending_.find(i);
     if (pending == pending_.end()) break;
-    if (allocator_.finds_block(request.size, request.stream, request.pool)) break;
+    // One that is found now may be gone with the next completion: merged with its neighbour it may be oversize.
+    if (!refused && allocator_.finds_block(request.size, request.stream, request.pool)) break;
     if (refused && allocator_.would_serve(pending->second, request.size, request.stream, request.pool)) return;
     events_.completed_before(i + 1);
     allocator_.process_events();

@@ -210,6 +210,38 @@ TEST_CASE("a memory limit that changes while recording is said so, and replayed"
   bench.allocator.free(b);
 }
 
+TEST_CASE("a free block that a completion makes oversize does not serve the malloc that polls") {
+  const std::string config = "expandable_segments:True,max_split_size_mb:21";
+  Bench bench(config);
+  const BlockHandle before = bench.malloc(7 * kMiB);
+  const BlockHandle large = bench.malloc(27 * kMiB);
+  bench.malloc(6 * kMiB);
+  const BlockHandle waited_for = bench.malloc(11 * kMiB);
+  bench.malloc(9 * kMiB);  // three pages of 20 MiB are full
+  bench.allocator.set_limit(60 * kMiB);
+  for (const BlockHandle block : {large, waited_for}) {
+    bench.allocator.record_stream(block, StreamId{1});
+    bench.allocator.free(block);
+  }
+  bench.allocator.free(before);  // 7 MiB, next to those 27
+  bench.events.completed = 1;
+  const std::size_t begin = bench.list.events.size();
+  bench.malloc(3 * kMiB);  // misses: the retry waits for the 11 MiB
+  std::vector<AllocatorAction> actions;
+  for (std::size_t i = begin; i < bench.list.events.size(); ++i) actions.push_back(bench.list.events[i].action);
+  using A = AllocatorAction;
+  CHECK(actions == std::vector{A::free_completed, A::free_completed, A::segment_unmap, A::segment_map, A::alloc});
+  Snapshot snapshot;
+  snapshot.events = bench.list.events;
+  snapshot.segments = bench.allocator.snapshot();
+  snapshot.settings.alloc_conf = config;
+  snapshot.settings.expandable_segments = true;
+  snapshot.settings.max_split_size = 21 * kMiB;
+  const auto report = verify(snapshot, {});
+  REQUIRE(report.has_value());
+  CHECK(report->first_mismatch.empty());
+}
+
 TEST_CASE("segments and blocks of before the recording are found") {
   Bench bench;
   const BlockHandle early = bench.malloc(1000);
