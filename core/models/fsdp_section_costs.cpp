@@ -30,6 +30,7 @@ class Writer {
   }
   SectionCost all_gather(UnitId unit, const ParamGroupPlan& plan, Pass pass);
   SectionCost copy_out(UnitId unit, const ParamGroupPlan& plan, Pass pass);
+  SectionCost copy_out_shards(UnitId unit, const ParamGroupPlan& plan, Pass pass);
   SectionCost reduce(UnitId unit, const ParamGroupPlan& plan);
   SectionCost float8_scales(UnitId unit, const ParamGroupPlan& plan);
   SectionCost zero_grad();
@@ -88,6 +89,18 @@ SectionCost Writer::copy_out(UnitId unit, const ParamGroupPlan& plan, Pass pass)
   return cost;
 }
 
+/// wait_for_unshard of a shard group of one rank: each parameter is cast, and copied.
+SectionCost Writer::copy_out_shards(UnitId unit, const ParamGroupPlan& plan, Pass pass) {
+  SectionCost cost{Section::copy_out, unit, pass, {}, {}};
+  const Nanoseconds host = host_[HostCall::elementwise];
+  for (const ParameterPlan& p : plan.parameters) {
+    if (settings_.offload) cost.items.push_back(item(SectionRole::offload_copy, "Memcpy HtoD", p.shard, host));
+    if (plan.casts) cost.items.push_back(item(SectionRole::cast, "aten::copy_", p.shard + p.cast_shard, host));
+    cost.items.push_back(item(SectionRole::split, "Memcpy DtoD", 2 * p.unsharded, host));
+  }
+  return cost;
+}
+
 /// foreach_reduce: addresses, chunk_cat, the collectives, the cast back.
 SectionCost Writer::reduce(UnitId unit, const ParamGroupPlan& plan) {
   const Nanoseconds host = fixed(HostCall::reduce, HostCall::reduce_parameter, plan);
@@ -113,7 +126,14 @@ SectionCost Writer::reduce(UnitId unit, const ParamGroupPlan& plan) {
   const Nanoseconds chunk_cat = host.scaled(pytorch_costs::kChunkCatOfReduce.value);
   cost.items.push_back(item(SectionRole::metadata_copy, "Memcpy HtoD", chunk_cat_metadata_bytes(chunks), metadata));
   cost.items.push_back(item(SectionRole::chunk_cat, "fsdp::chunk_cat", moved, chunk_cat));
-  cost.items.push_back(item(SectionRole::collective, "reduce_scatter", 0, host - metadata - chunk_cat));
+  const Nanoseconds rest = host - metadata - chunk_cat;
+  if (plan.shard_ranks > 1) {
+    cost.items.push_back(item(SectionRole::collective, "reduce_scatter", 0, rest));
+  } else {
+    if (plan.divides) cost.items.push_back(item(SectionRole::copy_reduced, "aten::div", 2 * sent, rest));
+    cost.items.push_back(item(SectionRole::copy_reduced, "Memcpy DtoD", sent + output,
+                              plan.divides ? host_[HostCall::elementwise] : rest));
+  }
   if (settings_.replicate > 1)
     cost.items.push_back(item(SectionRole::all_reduce, "all_reduce", 0, host_[HostCall::elementwise]));
   if (plan.casts_back) {
@@ -210,7 +230,7 @@ std::vector<SectionCost> Writer::write() {
       const std::size_t first = out.size();
       for (Pass pass : {Pass::forward, Pass::backward}) {
         out.push_back(all_gather(unit.id, group, pass));
-        out.push_back(copy_out(unit.id, group, pass));
+        out.push_back(group.shard_ranks > 1 ? copy_out(unit.id, group, pass) : copy_out_shards(unit.id, group, pass));
       }
       out.push_back(reduce(unit.id, group));
       if (group.float8_weights > 0) out.push_back(float8_scales(unit.id, group));

@@ -161,8 +161,10 @@ void ForeshardLowering::issue(const FsdpOp& op, StreamRole stream) {
     collectives_.issue(op, on);
     return;
   }
-  for (const BoundKernel& bound : kernels_.of(op)) {
-    if (item.role == SectionRole::gradient_add) item.bytes = kernel_cost(*bound.kernel).bytes;  // not the last item's
+  const auto& kernels = kernels_.of(op);
+  for (const BoundKernel& bound : kernels) {
+    // Not the last item's, which is of one parameter.
+    if (item.role == SectionRole::gradient_add || kernels.size() > 1) item.bytes = kernel_cost(*bound.kernel).bytes;
     context_.emitter.compute(on, priced_as(item), bound, group_of(op).unit);
   }
 }

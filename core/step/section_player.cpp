@@ -18,6 +18,7 @@ constexpr std::array kCastGradient{R::gradient_cast};
 constexpr std::array kCastBack{R::cast_back};
 constexpr std::array kOffload{R::offload_copy};
 constexpr std::array kAmax{R::amax};
+constexpr std::array kCopyReduced{R::copy_reduced};
 
 using Roles = std::span<const SectionRole>;
 
@@ -31,7 +32,7 @@ struct RolesOf {
   Roles operator()(const CastGradient&) const { return kCastGradient; }
   Roles operator()(const ChunkCat&) const { return kChunkCat; }
   Roles operator()(const ReduceScatter&) const { return kCollective; }
-  Roles operator()(const CopyReduced&) const { return {}; }
+  Roles operator()(const CopyReduced&) const { return kCopyReduced; }
   Roles operator()(const AllReduce&) const { return kAllReduce; }
   Roles operator()(const CastBack&) const { return kCastBack; }
   Roles operator()(const AddReduced&) const { return kAddGradients; }

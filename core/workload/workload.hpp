@@ -162,6 +162,7 @@ enum class SectionRole : std::uint8_t {
   other = 12,         ///< an op on the compute stream that no rule names
   amax = 13,          ///< of a group's float8 weights
   cat = 14,           ///< torch.cat of chunks, of parameters that are cut along another dimension than the first
+  copy_reduced = 15,  ///< what foreach_reduce does in place of a reduce-scatter over one rank: quotient, copy
 };
 
 struct SectionItem {

@@ -70,10 +70,10 @@ static_assert(names_end_with(Pass::backward));
 
 template <>
 struct EnumNames<SectionRole> {
-  static constexpr std::array<std::string_view, 15> kNames{
+  static constexpr std::array<std::string_view, 16> kNames{
       "cast",         "copy_in", "collective",   "metadata_copy", "split", "chunk_cat", "cast_back", "gradient_cast",
-      "gradient_add", "clone",   "offload_copy", "all_reduce",    "other", "amax",      "cat"};
+      "gradient_add", "clone",   "offload_copy", "all_reduce",    "other", "amax",      "cat",       "copy_reduced"};
 };
-static_assert(names_end_with(SectionRole::cat));
+static_assert(names_end_with(SectionRole::copy_reduced));
 
 }  // namespace foreshard

@@ -36,11 +36,21 @@ def build(path):
     return model.train(), config.vocab_size
 
 
-def materialise(model, device):
+def materialise(model, device, fill=common.materialise):
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    common.materialise(model, device)
+    fill(model, device)
     for name, buffer in model.named_buffers():
         buffer.copy_(buffers[name])
+
+
+def train(model, vocabulary, parsed, device, optimizer, steps):
+    for _ in range(common.STEPS):
+        optimizer.zero_grad()
+        tokens = torch.randint(0, vocabulary, (parsed.batch, parsed.seq), device=device)
+        model(input_ids=tokens, labels=tokens, use_cache=False).loss.backward()
+        optimizer.step()
+        if steps is not None:
+            steps.step()
 
 
 def main():
@@ -57,15 +67,10 @@ def main():
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-5)
     recording = lambda: common.foreshard.record(parsed.recording, model, optimizer)  # noqa: E731
     with common.session(parsed, recording) as steps:
-        for _ in range(common.STEPS):
-            optimizer.zero_grad()
-            tokens = torch.randint(0, vocabulary, (parsed.batch, parsed.seq), device=device)
-            model(input_ids=tokens, labels=tokens, use_cache=False).loss.backward()
-            optimizer.step()
-            if steps is not None:
-                steps.step()
+        train(model, vocabulary, parsed, device, optimizer, steps)
     dist.barrier()
     dist.destroy_process_group()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -20,14 +20,12 @@ import os
 import sys
 from pathlib import Path
 
+import expert_parallel
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
-from torch.distributed._functional_collectives import all_to_all_single, all_to_all_single_autograd
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "traces/pytorch/recorder"))
 import foreshard  # noqa: E402
@@ -93,19 +91,6 @@ class Router(nn.Module):
         return best / best.sum(-1, keepdim=True), chosen
 
 
-def expert_major(counts, ranks, local, rows):
-    """Where each row of the expert-major order stands in the rank-major one, and each local expert's rows
-    (_generate_permute_indices). `counts` by rank, then by local expert."""
-    starts = counts.cumsum(0) - counts
-    by_rank = counts.view(ranks, local)
-    lengths = by_rank.t().reshape(-1)
-    out_starts = lengths.cumsum(0) - lengths
-    bias = starts.view(ranks, local).t().reshape(-1) - out_starts
-    place = torch.arange(rows, device=counts.device)
-    segment = torch.searchsorted(out_starts + lengths, place, right=True)
-    return place + bias[segment], by_rank.sum(0)
-
-
 class Experts(nn.Module):
     """GroupedExperts and, with a mesh, ExpertParallel's dispatch and combine around it."""
 
@@ -117,13 +102,8 @@ class Experts(nn.Module):
         self.mesh = None
         self.received = []
 
-    def split_over(self, mesh):
-        self.mesh = mesh
-        for name, parameter in list(self.named_parameters(recurse=False)):
-            setattr(self, name, nn.Parameter(distribute_tensor(parameter, mesh, [Shard(0)])))
-
     def multiply(self, x, counts):
-        w1, w2, w3 = (w.to_local() if isinstance(w, DTensor) else w for w in (self.w1, self.w2, self.w3))
+        w1, w2, w3 = (expert_parallel.local(w) for w in (self.w1, self.w2, self.w3))
         ends = counts.cumsum(0, dtype=torch.int32)
         h = F.silu(torch._grouped_mm(x, w1.transpose(-2, -1), offs=ends))
         h = h * torch._grouped_mm(x, w3.transpose(-2, -1), offs=ends)
@@ -132,23 +112,9 @@ class Experts(nn.Module):
     def forward(self, x, counts):
         if self.mesh is None:
             return self.multiply(x, counts)
-        group, ranks = self.mesh.get_group(), self.mesh.size()
-        with torch.no_grad():
-            here = all_to_all_single(counts, None, None, group=group)
-            here = torch.ops._c10d_functional.wait_tensor(here)
-            sent = counts.view(ranks, -1).sum(1).to("cpu", non_blocking=True)
-            taken = here.view(ranks, -1).sum(1).to("cpu", non_blocking=False)  # the host waits here
-            sent, taken = sent.tolist(), taken.tolist()
-        self.received.append(sum(taken))
-        x = all_to_all_single_autograd(x, taken, sent, group)
-        with torch.no_grad():
-            order, rows = expert_major(here, ranks, counts.numel() // ranks, sum(taken))
-        shape = x.shape
-        x = x[order, :]
-        out = self.multiply(x, rows)
-        rank_major = out.new_empty(shape)
-        rank_major[order, :] = out
-        return all_to_all_single_autograd(rank_major, sent, taken, group)
+        out, received = expert_parallel.dispatched(x, counts, self.mesh, self.multiply)
+        self.received.append(received)
+        return out
 
 
 class MixtureOfExperts(nn.Module):
@@ -201,41 +167,26 @@ class Decoder(nn.Module):
 
 def shard(model, config):
     """torchtitan's apply_fsdp: the experts' unit first, on its own mesh and divided by all ranks; then the blocks."""
-    world = dist.get_world_size()
-    dense = init_device_mesh("cuda", (world,), mesh_dim_names=("fsdp",))
-    sparse = init_device_mesh("cuda", (world // config.ep, config.ep), mesh_dim_names=("efsdp", "ep"))
+    dense, sparse = expert_parallel.meshes(config.ep)
     how = {
         "mp_policy": MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32),
         "reshard_after_forward": not config.keep,
     }
     for layer in model.layers:
         if config.ep > 1:
-            layer.moe.experts.split_over(sparse["ep"])
-            few = config.experts < sparse.size()  # torchtitan's apply_fsdp: experts, and ranks that shard them
-            fully_shard(
-                layer.moe.experts, mesh=sparse["efsdp"],
-                shard_placement_fn=(lambda _: Shard(1)) if few else None, **how,
-            )  # fmt: skip
-            layer.moe.experts.set_gradient_divide_factor(float(world))
+            layer.moe.experts.mesh = sparse["ep"]
+            expert_parallel.shard_experts(layer.moe.experts, config.experts, sparse, **how)
         fully_shard(layer, mesh=dense, **how)
     fully_shard(model, mesh=dense, **how)
     if config.ep > 1 and config.prefetch:
-        for one, following in zip(model.layers, model.layers[1:]):
-            one.set_modules_to_forward_prefetch([following, following.moe.experts])
-            following.set_modules_to_backward_prefetch([one, one.moe.experts])
+        expert_parallel.prefetch([(layer, layer.moe.experts) for layer in model.layers])
 
 
 def materialise(model, device):
-    """Every rank fills its own part: DTensor's random numbers would want one mesh for all."""
-    model.to_empty(device=device)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            local = parameter.to_local() if isinstance(parameter, DTensor) else parameter
-            local.normal_(0, 0.02)
-        for module in model.modules():
-            if isinstance(module, nn.RMSNorm):
-                weight = module.weight
-                (weight.to_local() if isinstance(weight, DTensor) else weight).fill_(1)
+    expert_parallel.materialise(model, device)
+    for module in model.modules():
+        if isinstance(module, nn.RMSNorm):
+            nn.init.ones_(expert_parallel.local(module.weight.detach()))
 
 
 class Measured:

@@ -92,27 +92,40 @@ std::vector<SectionRole> copy_out_roles(std::span<const SectionOp> ops) {
   return roles;
 }
 
+bool is_all_reduce(const SectionOp& op) {
+  return is_collective(op) && contains(op.name, "AllReduce");
+}
+
 std::vector<SectionRole> reduce_roles(std::span<const SectionOp> ops) {
+  const bool scatters =
+      std::any_of(ops.begin(), ops.end(), [](const SectionOp& op) { return is_collective(op) && !is_all_reduce(op); });
   std::vector<SectionRole> roles;
-  bool reduced = false;
+  bool joined = false;   // in the reduce-scatter's input
+  bool reduced = false;  // over one rank by a copy
   for (const SectionOp& op : ops) {
     SectionRole role = SectionRole::other;
     if (is_collective(op)) {
-      const bool all_reduce = contains(op.name, "AllReduce");
-      role = all_reduce ? SectionRole::all_reduce : SectionRole::collective;
+      role = is_all_reduce(op) ? SectionRole::all_reduce : SectionRole::collective;
       reduced = true;
     } else if (is_copy(op)) {
       const CopyKind kind = copy_kind(op.name);
       if (kind == CopyKind::host_to_device) role = SectionRole::metadata_copy;
       if (kind == CopyKind::device_to_host) role = SectionRole::offload_copy;
+      if (kind == CopyKind::device_to_device && joined && !scatters && !reduced) {
+        role = SectionRole::copy_reduced;
+        reduced = true;
+      }
     } else if (contains(op.name, "chunk_cat")) {
       role = SectionRole::chunk_cat;
+      joined = true;
     } else if (is_cat(op.name)) {
       role = SectionRole::cat;
     } else if (is_elementwise_copy(op.name)) {
       role = reduced ? SectionRole::cast_back : SectionRole::gradient_cast;
     } else if (reduced && is_add(op.name)) {
       role = SectionRole::gradient_add;
+    } else if (joined && !scatters && !reduced) {
+      role = SectionRole::copy_reduced;  // input / gradient_divide_factor
     }
     roles.push_back(role);
   }

@@ -39,6 +39,12 @@ TEST_CASE("roles of a section's ops") {
         Roles{SectionRole::metadata_copy, SectionRole::split, SectionRole::cat});
   CHECK(roles(Section::reduce, {kCat, kToDevice, "void chunk_cat_cuda_kernel<float>"}, true) ==
         Roles{SectionRole::cat, SectionRole::metadata_copy, SectionRole::chunk_cat});
+  // Of a group of one rank: the quotient and its copy in place of a reduce-scatter.
+  constexpr std::string_view kDivide = "void vectorized_elementwise_kernel<4, BUnaryFunctor<MulFunctor<float> > >";
+  constexpr std::string_view kWithin = "Memcpy DtoD (Device -> Device)";
+  CHECK(roles(Section::reduce, {kToDevice, "void chunk_cat_cuda_kernel<float>", kDivide, kWithin, kElementwise},
+              true) == Roles{SectionRole::metadata_copy, SectionRole::chunk_cat, SectionRole::copy_reduced,
+                             SectionRole::copy_reduced, SectionRole::cast_back});
   CHECK(roles(Section::copy_out, {kToDevice, kElementwise, "Memcpy DtoD (Device -> Device)"}, false) ==
         Roles{SectionRole::offload_copy, kCast, SectionRole::split});  // a group of one rank
   CHECK(roles(Section::reshard, {"Memcpy DtoD (Device -> Device)", kElementwise}, false) ==

@@ -1,4 +1,5 @@
 // Experts split over ranks: what a rank holds, which units FSDP2 makes, what is exchanged and when the host waits.
+#include <map>
 #include <set>
 
 #include "tests/core/models/hf/hf_fixture.hpp"
@@ -134,6 +135,21 @@ TEST_CASE("expert parallel: the rank with most tokens receives, multiplies and k
   CHECK(exchanges(most.steps[1])[1] == Exchange{false, kRows * 3 / 2 * kRowBytes});
   const Workload whole = generated(small_config(ModelFamily::hf_mixtral), small_settings());
   CHECK(products(even) == products(whole));
+}
+
+TEST_CASE("expert parallel: over one rank experts are cast, copied, divided and copied, and nothing is gathered") {
+  const Workload w = generated(small_config(ModelFamily::hf_mixtral), parallel(small_settings().gpus));
+  constexpr Bytes kExperts = 1024 * 256 + 256 * 512;  // elements of this rank's one expert
+  std::map<std::pair<Section, SectionRole>, Bytes> moved;
+  for (const SectionCost& section : w.sections)
+    if (section.unit == UnitId{2} && (section.section == Section::reduce || section.pass == Pass::backward))
+      for (const SectionItem& item : section.items) moved[{section.section, item.role}] += item.bytes;
+  using enum SectionRole;
+  CHECK(moved[{Section::copy_out, cast}] == kExperts * (4 + 2));
+  CHECK(moved[{Section::copy_out, split}] == kExperts * (2 + 2));
+  CHECK(moved[{Section::reduce, copy_reduced}] == kExperts * (4 + 4) * 2);
+  CHECK_FALSE(moved.contains({Section::copy_out, metadata_copy}));
+  CHECK_FALSE(moved.contains({Section::reduce, collective}));
 }
 
 TEST_CASE("expert parallel: recomputation exchanges again") {
