@@ -606,13 +606,34 @@ std::string sweep_csv(const SweepResult& result) {
 
 namespace {
 
-/// The points of a ranking that no other one beats, and those that cannot be told from its best.
+constexpr std::size_t kEachShown = 8;
+
+/// Of a sweep in which no more points ran than can be looked at, those that another one beats, fastest first.
+std::vector<std::size_t> beaten(const SweepResult& result) {
+  std::vector<std::size_t> out;
+  std::size_t ran = 0;
+  for (std::size_t i = 0; i < result.points.size(); ++i) {
+    if (result.points[i].state != SweepPoint::State::ran) continue;
+    ++ran;
+    if (!contains(result.pareto, i) && result.best != i) out.push_back(i);
+  }
+  if (ran > kEachShown || !result.others.empty()) return {};
+  std::stable_sort(out.begin(), out.end(),
+                   [&](std::size_t a, std::size_t b) { return result.points[a].step_ms < result.points[b].step_ms; });
+  return out;
+}
+
+/// The points of a ranking that no other one beats, those that cannot be told from its best, and of few all others.
 void print_ranking(std::ostream& out, const SweepResult& result) {
   if (!result.pareto.empty()) {
     out << (timed(result) ? "\nno other point is faster and smaller than these:\n" : "\nno other point is smaller:\n");
     print_points(out, result, result.pareto);
   }
   if (result.best && !contains(result.pareto, *result.best)) print_points(out, result, {*result.best});
+  if (const std::vector<std::size_t> others = beaten(result); timed(result) && !others.empty()) {
+    out << "\nof these another point is as fast and as small, or better:\n";
+    print_points(out, result, others);
+  }
   if (timed(result)) print_widths(out, result);
   print_ties(out, result);
 }
