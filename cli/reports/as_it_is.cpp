@@ -1,9 +1,10 @@
 #include "cli/reports/as_it_is.hpp"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 #include <optional>
+
+#include "core/run/rank_shapes.hpp"
+#include "core/straggler/straggler_text.hpp"
 
 namespace foreshard::cli {
 
@@ -19,7 +20,7 @@ std::optional<int> keeps_up(const Run& run) {
 
 std::string as_it_is(const Run& run) {
   const std::optional<int> rank = keeps_up(run);
-  return rank ? fmt::format("if rank {} keeps up", *rank) : "as it is";
+  return rank ? keeps_up_words(static_cast<std::uint32_t>(*rank), rank_shapes(run)) : "as it is";
 }
 
 Json keeps_up_json(const Run& run) {

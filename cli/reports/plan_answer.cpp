@@ -21,8 +21,10 @@
 #include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
+#include "core/run/rank_shapes.hpp"
 #include "core/run/steady_step.hpp"
 #include "core/settings/settings_table.hpp"
+#include "core/straggler/straggler_text.hpp"
 #include "sim/machine/address_space.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/network/background_load.hpp"
@@ -275,13 +277,31 @@ std::string bound_words(const sim::Prediction& p) {
   return out;
 }
 
+/// The rank that the measured steps waited for was given more to do.
+bool more_work(const sim::Prediction& p) {
+  return p.keeps_up >= 0 && work_apart(p.rank_shapes, static_cast<std::uint32_t>(p.keeps_up)) == WorkApart::more;
+}
+
+/// Of a recording whose ranks were given unlike work, what of it the plan has.
+std::string shapes_line(const sim::Prediction& p) {
+  if (p.rank_shapes.empty()) return {};
+  const std::string words = rank_shapes_words(p.rank_shapes);
+  if (p.counts_ranks)
+    return fmt::format(
+        "{}: the step and its memory are those of most tokens, which the others wait for; tokens/s and "
+        "MFU are the ranks' mean",
+        words);
+  return fmt::format("recorded where {}: this is a job all of whose ranks have the imported one's", words);
+}
+
 std::string time_line(const sim::Prediction& p, const PlanTime& time) {
   std::string line = fmt::format("{:.2f} ms a step{} ({} to {})", p.step_ms,
                                  p.cycle > 1 ? fmt::format(", the mean of {},", p.cycle) : std::string(),
                                  end_of(p.interval.low_ms), end_of(p.interval.high_ms));
   if (p.keeps_up >= 0)
     line +=
-        fmt::format(" if rank {} keeps up ({:.2f} ms measured, with it late)", p.keeps_up, p.host_scale.measured_ms);
+        fmt::format(" {} ({:.2f} ms measured{})", keeps_up_words(static_cast<std::uint32_t>(p.keeps_up), p.rank_shapes),
+                    p.host_scale.measured_ms, more_work(p) ? "" : ", with it late");
   if (const double rate = sim::work_per_second(p.work, p.step_ms); rate > 0)
     line += fmt::format(", {:.0f} {}", rate, rate_unit(p.run.settings));
   if (p.utilization.value > 0) line += fmt::format(", MFU {:.0f} %", 100 * p.utilization.value);
@@ -506,6 +526,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
   if (basis.upgrade != nullptr)
     for (std::string& line : upgrade_lines(*basis.upgrade)) lines.push_back(std::move(line));
   if (!basis.no_upgrade.empty()) lines.push_back(basis.no_upgrade);
+  if (std::string shapes = shapes_line(p); !shapes.empty()) lines.push_back(std::move(shapes));
   lines.push_back(program_line(p, basis));
   for (const std::string& what : basis.left_out) lines.push_back(left_out_line(what));
   for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);

@@ -271,6 +271,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["mfu_unknown"] = text_or_null(p.utilization.unknown);
   json["collectives"] = collectives_json(p);
   json["ranks"] = ranks_json(p);
+  json["rank_shapes"] = rank_shapes_json(p.rank_shapes);
   json["trials"] = p.trials ? trials_json(*p.trials) : Json(nullptr);
   json["flapping"] = flapping_json(p);
   add_unlike_links(p, json);

@@ -223,6 +223,8 @@ std::vector<std::string> rank_fit_answer(const RankFitReport& report) {
                               fit.links.groups > 1 ? "all groups do, so that none tells which links are slow"
                                                    : "one group cannot tell which link it is"));
   if (out.empty()) out.push_back(none_differs(report));
+  if (const std::string shapes = rank_shapes_words(fit.shapes); !shapes.empty())
+    out.insert(out.begin(), shapes + ": other kernels, which are not held against one another");
   return out;
 }
 

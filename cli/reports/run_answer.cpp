@@ -11,6 +11,8 @@
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/compare/run_totals.hpp"
+#include "core/run/rank_shapes.hpp"
+#include "core/run/step_shapes.hpp"
 #include "sim/machine/address_space.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/throughput.hpp"
@@ -79,16 +81,14 @@ void add_peak(const Run& run, RunAnswer& answer) {
   });
 }
 
-void add_time(const Run& run, const std::optional<Workload>& workload, RunAnswer& answer) {
+void add_time(const Run& run, RunAnswer& answer) {
   const auto time = step_time(run);
   if (!time || time->ms <= 0) return;
   answer.step_ms = time->ms;
   answer.step_source = time->source;
   if (const Json share = result_of(run, "uncertainty"); share.is_number()) answer.uncertainty = share.get<double>();
   const Json planned = result_of(run, "tokens_per_s_per_gpu");
-  // Where recorded steps differ, the time is the mean of a cycle of them.
-  const double work = workload && workload->cycle > 1 ? sim::work_of_steps(*workload, run.settings, workload->cycle)
-                                                      : sim::work_of_step(run.settings);
+  const double work = sim::work_of_shapes(StepShapes(run).of_mean(), run.settings);
   const double rate = planned.is_number() ? planned.get<double>() : sim::work_per_second(work, time->ms);
   if (rate <= 0) return;
   answer.rate = rate;
@@ -142,7 +142,7 @@ RunAnswer run_answer(const Run& run) {
   if (!run.results.contains("mfu") && !run.workload_json.empty())
     if (auto stored = traces::stored_workload(run.workload_json, run.info.kind == RunKind::executed, run.info.name))
       recorded = std::move(*stored);
-  add_time(run, recorded, answer);
+  add_time(run, answer);
   add_utilization(run, recorded, answer);
   if (answer.lines.empty()) add_lines(answer);
   // The page says these apart.
@@ -155,7 +155,8 @@ sim::Utilization utilization_of(const Run& run, const Workload& workload, double
       run.info.machine.empty() ? std::string(sim::builtin_profile_of(run.info.gpu).value_or("")) : run.info.machine;
   const auto machine = sim::builtin_profile(named);
   if (!machine) return {0, {}, "no profile of its GPU is built in"};
-  return sim::model_flops_utilization(workload, run.settings, machine->peaks, step_ms);
+  const auto of_ranks = rank_shapes(run).empty() ? std::vector<StepShape>() : StepShapes(run).of_mean();
+  return sim::model_flops_utilization(workload, run.settings, machine->peaks, step_ms, of_ranks);
 }
 
 Json run_answer_json(const RunAnswer& answer) {

@@ -87,6 +87,13 @@ Json rank_path_json(const RankPath& path) {
           {"visits", std::move(visits)}};
 }
 
+Json rank_shapes_json(const std::vector<RankShape>& shapes) {
+  if (shapes.empty()) return nullptr;
+  Json out = Json::array();
+  for (const RankShape& of : shapes) out.push_back({{"rank", of.rank}, {"batch", of.batch}, {"seq", of.seq}});
+  return out;
+}
+
 Json own_kernels_json(const std::optional<OwnKernels>& own) {
   if (!own) return nullptr;
   return {{"extra", own->extra},
@@ -115,6 +122,7 @@ Json stragglers_json(const Stragglers& found) {
                              {"others_wait_ns", rank.delay.count}});
   json["equally_late"] = Json::array();
   for (const RankRun& run : found.equally_late) json["equally_late"].push_back({run.first, run.count, run.stride});
+  json["shapes"] = rank_shapes_json(found.shapes);
   json["late"] = nullptr;
   if (!found.late) return json;
   Json late = {{"rank", found.late->rank},          {"by_path", found.late->by_path},

@@ -17,6 +17,8 @@ void print_rank_path(std::ostream& out, const RankPath& path);
 /// Key `rank_path` of `explain --time --json`.
 [[nodiscard]] Json rank_path_json(const RankPath& path);
 
+/// What each rank of a recording was given: `rank`, `batch`, `seq`; null where they are alike, or not known.
+[[nodiscard]] Json rank_shapes_json(const std::vector<RankShape>& shapes);
 /// Key `own_kernels` of `fit --json` and of the late rank; null: none.
 [[nodiscard]] Json own_kernels_json(const std::optional<OwnKernels>& own);
 

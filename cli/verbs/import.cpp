@@ -14,6 +14,7 @@
 #include "cli/options/options.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/run_answer.hpp"
+#include "cli/reports/straggler_report.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/terminal/printable.hpp"
 #include "cli/terminal/version.hpp"
@@ -21,8 +22,11 @@
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/compare/run_totals.hpp"
+#include "core/run/rank_shapes.hpp"
 #include "core/run/step_title.hpp"
+#include "core/straggler/straggler_text.hpp"
 #include "sim/machine/profile.hpp"
+#include "traces/folder/recorded_shape.hpp"
 #include "traces/folder/recorder_problems.hpp"
 #include "traces/folder/recording_folder.hpp"
 #include "traces/pytorch/about.hpp"
@@ -99,6 +103,7 @@ Json as_json(const ImportOptions& options, const traces::Imported& imported) {
     json["ranks"].push_back({{"rank", rank.rank},
                              {"clock_offset_ns", rank.clock_offset.count},
                              {"clock_error_ns", rank.clock_error.count}});
+  json["rank_shapes"] = rank_shapes_json(rank_shapes(run));
   json["inputs"] = Json::array();
   for (const InputFile& input : run.info.inputs)
     json["inputs"].push_back(
@@ -148,6 +153,7 @@ void print_summary(Console& console, const ImportOptions& options, const traces:
     table.row({"ranks", fmt::format("{} of {}, clocks brought together within {}", run.ranks.size(),
                                     run.settings.world(), format_time(error))});
   }
+  if (const std::string shapes = rank_shapes_words(rank_shapes(run)); !shapes.empty()) table.row({"lengths", shapes});
   for (const StepRecord& step : run.steps)
     if (step.recording == Recording::snapshot)
       table.row({fmt::format("step {}", step.index),
@@ -215,6 +221,18 @@ Result<void> parse_rank(ImportOptions& options) {
   return {};
 }
 
+/// ImportRequest::shapes. What a rank.json does not say, or a broken one of another rank, is not known.
+std::vector<std::optional<StepShape>> recorded_shapes(const traces::ChosenRecording& chosen) {
+  std::vector<std::optional<StepShape>> out;
+  const auto add = [&](const std::string& file) {
+    const auto shape = traces::recorded_shape(file);
+    out.push_back(shape ? *shape : std::nullopt);
+  };
+  add(chosen.trace.empty() ? chosen.snapshot : chosen.trace);
+  for (const std::string& file : chosen.rank_traces) add(file);
+  return out;
+}
+
 /// The files of the folder stand where none were given.
 Result<void> choose_files(ImportOptions& options, Console& console) {
   FORESHARD_TRY(parse_rank(options));
@@ -235,7 +253,10 @@ Result<void> choose_files(ImportOptions& options, Console& console) {
   traces::ImportRequest& request = options.request;
   if (request.snapshot.empty()) request.snapshot = chosen->snapshot;
   if (request.trace.empty()) request.trace = chosen->trace;
-  if (request.about.empty()) request.about = chosen->about;
+  if (request.about.empty()) {
+    request.about = chosen->about;
+    request.shapes = recorded_shapes(*chosen);
+  }
   if (request.rank_traces.empty()) request.rank_traces = chosen->rank_traces;
   request.config = chosen->config;
   if (!request.logs.given) request.logs.paths = chosen->logs;

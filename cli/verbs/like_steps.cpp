@@ -82,16 +82,6 @@ std::optional<double> ms_of_size(const Run& run, const StepShapes& shapes, const
   return sim::measured_of(*workload, shape.batch, shape.seq);
 }
 
-double mean_work(const std::vector<StepShape>& shapes, Settings settings) {
-  double sum = 0;
-  for (const StepShape& shape : shapes) {
-    settings.batch = shape.batch;
-    settings.seq = shape.seq;
-    sum += sim::work_of_step(settings);
-  }
-  return shapes.empty() ? 0 : sum / static_cast<double>(shapes.size());
-}
-
 ComparedWork::Side side_of(const Run& run, const StepShapes& shapes, const WantedStep& asked, const WantedStep& time,
                            const WantedStep& memory) {
   ComparedWork::Side side;
@@ -102,7 +92,7 @@ ComparedWork::Side side_of(const Run& run, const StepShapes& shapes, const Wante
   if (const auto step = memory_step(run, memory ? memory : time)) side.memory = shapes.of(step->recording, step->index);
   side.mean = asked ? std::vector{side.step} : shapes.of_mean();
   if (asked && !side.step.known()) side.mean.clear();
-  side.work = mean_work(side.mean, run.settings);
+  side.work = sim::work_of_shapes(side.mean, run.settings);
   if (const auto reported = step_time(run); reported && !asked) side.mean_ms = reported->ms;
   return side;
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/json_io.hpp"
 #include "core/run/plan_results.hpp"
+#include "core/run/rank_shapes.hpp"
 #include "core/run/steady_step.hpp"
 
 namespace foreshard {
@@ -105,7 +106,13 @@ void StepShapes::take_recorded(const Run& run) {
   const nlohmann::json shapes = result_json(run, kStepShapes);
   const std::size_t cycle = run.measured ? run.measured->cycle : 1;
   differ_ = shapes.is_object() || cycle > 1;
-  if (!differ_) return;
+  if (!differ_) {
+    const std::vector<RankShape> ranks = rank_shapes(run);
+    if (ranks.empty()) return;
+    of_mean_.clear();
+    for (const RankShape& rank : ranks) of_mean_.push_back({rank.batch, rank.seq});
+    return;
+  }
   of_mean_.clear();
   if (!shapes.is_object()) return;
   of_snapshot_ = pairs(shapes.value("snapshot", nlohmann::json()));

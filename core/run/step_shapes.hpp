@@ -31,8 +31,8 @@ class StepShapes {
   /// The run's steps are of several shapes, also where these are not known.
   [[nodiscard]] bool differ() const { return differ_; }
   [[nodiscard]] StepShape of(Recording recording, std::int32_t index) const;
-  /// Those whose mean the run's step time is, ascending; one where that is of one step; of a plan whose ranks have
-  /// lengths of their own each rank's. Empty: not known.
+  /// Those whose mean the run's step time is, ascending; one where that is of one step; of a plan or a recording whose
+  /// ranks have lengths of their own each rank's. Empty: not known.
   [[nodiscard]] const std::vector<StepShape>& of_mean() const { return of_mean_; }
 
  private:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/run/blocked_launch.hpp"
+#include "core/run/rank_shapes.hpp"
 #include "core/straggler/compared_steps.hpp"
 #include "core/straggler/kind_factors.hpp"
 
@@ -64,9 +65,12 @@ std::optional<RanksFit> fit_ranks(const Run& run) {
   const auto hosts = straggler_detail::kind_factors(launches_of(run, ranks, steps));
   RanksFit out;
   out.world = run.settings.world();
+  out.shapes = rank_shapes(run);
   out.steps = static_cast<std::uint32_t>(steps.size());
   for (std::size_t place = 0; place < ranks.size(); ++place)
-    out.ranks.push_back({ranks[place], kinds.factors()[place], hosts[place], kinds.own(place)});
+    out.ranks.push_back(out.shapes.empty()
+                            ? RankFit{ranks[place], kinds.factors()[place], hosts[place], kinds.own(place)}
+                            : RankFit{ranks[place], {}, hosts[place], {}});
   straggler_detail::LinksFit links = straggler_detail::fit_links(run, steps);
   out.groups = std::move(links.slower);
   out.alike_groups = std::move(links.alike);

@@ -32,6 +32,9 @@ struct RankFit {
 
 struct RanksFit {
   std::uint32_t world = 0;
+  /// rank_shapes.hpp: kernels of ranks that were given other batches or lengths are other kernels, and none are held
+  /// against one another then.
+  std::vector<RankShape> shapes;
   std::uint32_t steps = 0;             ///< that were looked at
   std::vector<RankFit> ranks;          ///< by rank
   std::vector<GroupFit> groups;        ///< those that are slower; none where a job has one group of a shape

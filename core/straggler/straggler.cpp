@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "core/run/rank_shapes.hpp"
 #include "core/straggler/compared_steps.hpp"
 #include "core/straggler/first_cause.hpp"
 #include "core/straggler/quantile.hpp"
@@ -308,6 +309,7 @@ std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<Rank
   const Totals totals(ranks, steps.size());
   Stragglers found;
   found.world = run.settings.world();
+  found.shapes = rank_shapes(run);
   found.planned = run.info.kind == RunKind::planned;
   found.steps = static_cast<std::uint32_t>(steps.size());
   found.counted = counted(ranks);
@@ -347,7 +349,7 @@ std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<Rank
   const Nanoseconds computes = worst.compute - worst.compute_of_others, idles = worst.idle - worst.idle_of_others;
   out.collectives = behind(worst) > std::max(computes, idles);
   out.host = !out.collectives && idles > computes;
-  if (!out.host && !out.collectives) {
+  if (!out.host && !out.collectives && work_apart(found.shapes, out.rank) == WorkApart::no) {
     out.kernels = slower_kernels(run, ranks, rank, label_of(run, rank, out.phase), steps.size());
     out.own = own_kernels(run, steps, rank.rank);
     if (out.own)

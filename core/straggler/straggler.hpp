@@ -67,7 +67,7 @@ struct LateRank {
   bool collectives = false;        ///< there it waits for longer behind collectives of its own groups than for either
   std::vector<PhaseDelay> phases;  ///< in the order of the step, those that count
   /// Where not `host` and not `collectives`: most excess first, at most three; without those that it launches more or
-  /// less often than the others, where `own` has these.
+  /// less often than the others, where `own` has these. None of a rank with another batch or length than all others.
   std::vector<KernelExcess> kernels;
   std::optional<OwnKernels> own;  ///< likewise: what fit_ranks() says of it
 };
@@ -82,7 +82,8 @@ struct Stragglers {
   /// Ranks that nothing tells apart, each of which would be late if it were alone, and of a plan others that are waited
   /// for as each of them (kAsEachOf); none: there are none, or `late` is.
   std::vector<RankRun> equally_late;
-  bool planned = false;  ///< of a plan: ranks that are not shown are like one that is
+  std::vector<RankShape> shapes;  ///< rank_shapes.hpp: of a recording whose ranks were given unlike work; else empty
+  bool planned = false;           ///< of a plan: ranks that are not shown are like one that is
 };
 
 /// A rank is late where the others wait for it at least this part of the step, and at least half of all their waiting

@@ -8,6 +8,8 @@
 #include "core/base/units.hpp"
 #include "core/run/allocation_names.hpp"
 #include "core/run/phase_words.hpp"
+#include "core/run/rank_shapes.hpp"
+#include "core/straggler/rank_members.hpp"
 
 namespace foreshard {
 namespace {
@@ -53,18 +55,33 @@ std::string mostly_in(const LateRank& late, const RankTime& time) {
   return {};
 }
 
-std::string late_words(const LateRank& late, const RankTime& time) {
+/// "rank 1 is late"; of one that was given other work than all others, that.
+std::string whose_lateness(const Stragglers& found, std::uint32_t rank) {
+  switch (work_apart(found.shapes, rank)) {
+    case WorkApart::no:
+      break;
+    case WorkApart::less:
+      return fmt::format("rank {} is late though it has less work ({})", rank, rank_shapes_words(found.shapes));
+    case WorkApart::more:
+      return fmt::format("rank {} has more work ({})", rank, rank_shapes_words(found.shapes));
+  }
+  return fmt::format("rank {} is late", rank);
+}
+
+std::string late_words(const Stragglers& found, const LateRank& late, const RankTime& time) {
+  const std::string whose = whose_lateness(found, late.rank);
   if (late.by_path)
     return fmt::format(
-        "rank {0} is late{1}: the critical path over the ranks goes through it for {2} of a step (its own: "
+        "{7}{1}: the critical path over the ranks goes through it for {2} of a step (its own: "
         "compute {3}, exposed communication {4}, idle {5}); the others' GPUs wait for it for {6} on average, and else "
         "compute beside collectives that it has not begun",
         late.rank, mostly_in(late, time), format_time(late.path), format_time(time.compute),
-        format_time(time.communication), format_time(time.idle), format_time(time.delay));
+        format_time(time.communication), format_time(time.idle), format_time(time.delay), whose);
   return fmt::format(
-      "rank {0} is late{1}: the other ranks' GPUs wait for it for {2} a step on average, {3:.1f} % of rank "
+      "{5}{1}: the other ranks' GPUs wait for it for {2} a step on average, {3:.1f} % of rank "
       "{0}'s {4}",
-      late.rank, mostly_in(late, time), format_time(time.delay), part(time.delay, time.step), format_time(time.step));
+      late.rank, mostly_in(late, time), format_time(time.delay), part(time.delay, time.step), format_time(time.step),
+      whose);
 }
 
 /// Kernels of several names have one title: that others have none of it is not said.
@@ -78,6 +95,39 @@ std::string excess_words(const KernelExcess& kernel) {
 }
 
 }  // namespace
+
+std::string rank_shapes_words(const std::vector<RankShape>& shapes) {
+  const auto fewer = [](const RankShape& a, const RankShape& b) { return tokens_of(a) < tokens_of(b); };
+  const auto most = std::max_element(shapes.begin(), shapes.end(), fewer);
+  const auto ranks_with = [&](const RankShape& shape) {
+    std::vector<std::uint32_t> ranks;
+    for (const RankShape& of : shapes)
+      if (of.batch == shape.batch && of.seq == shape.seq) ranks.push_back(of.rank);
+    return fmt::format("rank{} {} {}", ranks.size() == 1 ? "" : "s", rank_words(runs_of(ranks)),
+                       ranks.size() == 1 ? "has" : "have");
+  };
+  const auto size = [](const RankShape& of) {
+    return of.seq > 1 ? fmt::format("{} × {}", of.batch, of.seq) : std::to_string(of.batch);
+  };
+  std::vector<std::string> parts;
+  for (const RankShape& of : shapes) {
+    if (of.batch == most->batch && of.seq == most->seq) continue;
+    std::string part = fmt::format("{} {}{}", ranks_with(of), size(of),
+                                   !parts.empty()  ? ""
+                                   : most->seq > 1 ? " tokens"
+                                                   : " samples");
+    if (std::find_if(parts.begin(), parts.end(),
+                     [&](const std::string& one) { return one.starts_with(ranks_with(of)); }) == parts.end())
+      parts.push_back(std::move(part));
+  }
+  if (parts.empty()) return {};
+  return fmt::format("{} where {} {}", fmt::join(parts, ", "), ranks_with(*most), size(*most));
+}
+
+std::string keeps_up_words(std::uint32_t late, const std::vector<RankShape>& shapes) {
+  return fmt::format("if rank {} {}", late,
+                     work_apart(shapes, late) == WorkApart::more ? "had no more work" : "keeps up");
+}
 
 std::string own_kernels_words(const OwnKernels& own) {
   std::vector<std::string> parts;
@@ -111,12 +161,13 @@ std::vector<std::string> straggler_sentences(const Stragglers& found) {
         fmt::format("{}: the {} ranks' GPUs wait for one another for {} a step on average, {:.1f} % of the step{}",
                     several ? "no rank alone is late" : "no rank is late", found.counted, format_time(found.waiting),
                     part(found.waiting, step), several ? whom : std::string()));
+    if (std::string shapes = rank_shapes_words(found.shapes); !shapes.empty()) out.push_back(std::move(shapes));
   } else {
     const LateRank& late = *found.late;
     const RankTime& time = time_of(found, late.rank);
     const PhaseDelay& worst = *std::find_if(late.phases.begin(), late.phases.end(),
                                             [&](const PhaseDelay& p) { return p.phase == late.phase; });
-    out.push_back(late_words(late, time));
+    out.push_back(late_words(found, late, time));
     out.push_back(reason(late, worst));
     if (late.own) out.push_back("it runs other kernels: " + own_kernels_words(*late.own));
     for (const KernelExcess& kernel : late.kernels) out.push_back(excess_words(kernel));

@@ -208,6 +208,14 @@ struct Program {
   TensorId loss = {};  ///< the last microbatch's loss, a float32 scalar, where the program computes one
 };
 
+/// What one rank of a recording is given in every step, where ranks are given other batches or lengths than others.
+struct RankShape {
+  std::uint32_t rank = 0;
+  std::uint32_t batch = 0;  ///< samples a GPU and microbatch
+  std::uint32_t seq = 0;    ///< tokens a sample; 1 of samples without a length
+  bool operator==(const RankShape&) const = default;
+};
+
 /// One step of a recording whose steps differ.
 struct RecordedStep {
   std::uint32_t batch = 0;  ///< samples a GPU and microbatch; 0: the recording does not show it
@@ -228,6 +236,9 @@ struct Workload {
   std::uint32_t cycle = 1;     ///< how many of the last programs a longer run repeats, in order
   /// Each recorded step, the first included, where they differ; else empty. A plan runs them all.
   std::vector<RecordedStep> recorded;
+  /// Of every recorded rank, by rank, where they differ; else empty. The programs are one rank's, whose batch and
+  /// length are those of `settings`.
+  std::vector<RankShape> rank_shapes;
   std::vector<SectionCost> sections;  ///< empty when no profiler trace was given: the device prices FSDP's work
   std::optional<Measured> measured;
   std::vector<double> recorded_host_ms;  ///< host time of each recorded step, under the recording of memory history

@@ -445,6 +445,9 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.collectives_ran = simulation.collectives_ran;
   add_memory(w, request, simulation, p);
   FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, p));
+  p.rank_shapes = workload.rank_shapes;
+  const std::vector<StepShape> of_ranks = shapes_of_job(workload, request.settings);
+  p.counts_ranks = !of_ranks.empty();
   const bool timed = w.has_timing && p.time_unknown.empty() && !p.out_of_memory && !p.deadlock && !request.memory_only;
   if (timed && request.step_alone) FORESHARD_TRY(add_step_alone(workload, w, machine, request, simulation, p));
   if (timed && !request.step_alone) {
@@ -460,9 +463,10 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     judge_basis(machine.prediction, workload, request.settings, bound.host, *found, p);
     if (optimizer) judge_optimizer(machine.prediction, *optimizer, p);
     judge_gemms(machine.prediction, workload, others.gemms, p);
-    p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms);
+    p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms, of_ranks);
   }
-  p.work = work_of_steps(workload, request.settings, p.cycle);
+  p.work = of_ranks.empty() ? work_of_steps(workload, request.settings, p.cycle)
+                            : work_of_shapes(of_ranks, request.settings);
   count_lengths(request, machine, others, p);
   if (!w.has_timing)
     p.warnings.push_back(

@@ -203,6 +203,8 @@ struct Prediction {
   /// The rank that was late in the recording (HostScale::late_rank) and is not in this plan, which repeats another
   /// rank's times for it; -1: none was, or it runs a source of its own (RankDifference::workload).
   std::int32_t keeps_up = -1;
+  std::vector<RankShape> rank_shapes;  ///< of the source (Workload::rank_shapes)
+  bool counts_ranks = false;           ///< `work` and `utilization` are the means of these (shapes_of_job())
 };
 
 /// Where collectives run otherwise than asked for: why, once each, in the order of collectives_ran.

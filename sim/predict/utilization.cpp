@@ -14,10 +14,20 @@ double dense_rate(const GpuPeaks& peaks, DType dtype) {
   return peaks.matrix(dtype);
 }
 
+double mean_flops(const Workload& workload, Settings settings, const std::vector<StepShape>& ranks) {
+  double sum = 0;
+  for (const StepShape& shape : ranks) {
+    settings.batch = shape.batch;
+    settings.seq = shape.seq;
+    sum += recorded_flops(workload, settings).flops;
+  }
+  return sum / static_cast<double>(ranks.size());
+}
+
 }  // namespace
 
 Utilization model_flops_utilization(const Workload& workload, const Settings& settings, const GpuPeaks& peaks,
-                                    double step_ms) {
+                                    double step_ms, const std::vector<StepShape>& ranks) {
   Utilization out;
   if (step_ms <= 0) return out;
   const auto over = [&](double flops, DType dtype) {
@@ -37,6 +47,7 @@ Utilization model_flops_utilization(const Workload& workload, const Settings& se
                       : "a checkpoint's second forward cannot be told from frozen parameters' gradients";
   } else {
     RecordedFlops found = recorded_flops(workload, settings);
+    if (found.flops > 0 && !ranks.empty()) found.flops = mean_flops(workload, settings, ranks);
     out.value = over(found.flops, found.dtype);
     out.rests_on = std::move(found.rests_on);
     out.unknown = std::move(found.unknown);

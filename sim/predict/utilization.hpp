@@ -5,7 +5,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "core/run/step_shapes.hpp"
 #include "core/settings/settings.hpp"
 #include "core/workload/workload.hpp"
 #include "sim/machine/profile.hpp"
@@ -18,8 +20,10 @@ struct Utilization {
   std::string unknown;   ///< why not, where it is not; empty without a time
 };
 
-/// Of the last step of `workload` under `settings`, dense, in the dtype of most FLOPs.
+/// Of the last step of `workload` under `settings`, dense, in the dtype of most FLOPs. Of a recording whose ranks were
+/// given other batches or lengths the mean of them: `ranks` has each one's.
 [[nodiscard]] Utilization model_flops_utilization(const Workload& workload, const Settings& settings,
-                                                  const GpuPeaks& peaks, double step_ms);
+                                                  const GpuPeaks& peaks, double step_ms,
+                                                  const std::vector<StepShape>& ranks = {});
 
 }  // namespace foreshard::sim

@@ -11,6 +11,7 @@
 
 #include "core/allocator/replay.hpp"
 #include "core/run/graph_replay.hpp"
+#include "core/run/rank_shapes.hpp"
 #include "core/run/step_shapes.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/straggler/straggler.hpp"
@@ -181,6 +182,7 @@ class Importer {
   Result<void> settle();
   Result<void> take_trace();
   Result<void> take_ranks();
+  void keep_shapes(const std::vector<std::optional<std::uint32_t>>& file_ranks);
   Result<void> note_late_rank();
   Result<void> take_snapshot();
   Result<void> take_log();
@@ -226,6 +228,10 @@ Result<void> Importer::read_files() {
     FORESHARD_TRY(about);
     about_ = std::move(*about);
     FORESHARD_TRY(note_file("about", request_.about));
+    if (!request_.shapes.empty() && request_.shapes.front() && gives(*about_, "batch")) {
+      about_->settings.batch = request_.shapes.front()->batch;
+      if (about_->settings.seq) about_->settings.seq = request_.shapes.front()->seq;
+    }
   }
   if (!request_.config.empty()) {
     config_ = found_config(request_.config, config_stats_);
@@ -434,7 +440,9 @@ Result<void> Importer::take_trace() {
 Result<void> Importer::take_ranks() {
   if (request_.rank_traces.empty()) return {};
   RankTraces ranks({trace_->rank.value_or(0), trace_->world_size, trace_->origin_ns, trace_->communicators}, run());
+  std::vector<std::optional<std::uint32_t>> file_ranks{trace_->rank.value_or(0)};
   for (const std::string& file : request_.rank_traces) {
+    file_ranks.emplace_back();
     stage("reading " + file);
     FORESHARD_TRY(check_readable(file));
     auto trace = read_profiler_trace(file, {.keep_cpu_ops = false, .device = request_.device});
@@ -443,19 +451,40 @@ Result<void> Importer::take_ranks() {
       continue;
     }
     FORESHARD_TRY(note_file("trace", file));
+    file_ranks.back() = trace->rank;
     FORESHARD_TRY(ranks.add({file, std::move(*trace)}));
   }
   ranks.finish();
+  keep_shapes(file_ranks);
   return {};
 }
 
-/// Steps were measured while another rank was late, as the profiled ones show.
+/// What each recorded rank was given, where that is known of all and differs.
+void Importer::keep_shapes(const std::vector<std::optional<std::uint32_t>>& file_ranks) {
+  std::vector<RankShape> shapes;
+  for (std::size_t i = 0; i < std::min(file_ranks.size(), request_.shapes.size()); ++i) {
+    const auto& shape = request_.shapes[i];
+    const auto is_its = [&](const RankRecord& rank) { return rank.rank == file_ranks[i]; };
+    if (!std::any_of(run().ranks.begin(), run().ranks.end(), is_its)) continue;
+    if (!shape) return;
+    shapes.push_back({*file_ranks[i], shape->batch, shape->seq});
+  }
+  std::sort(shapes.begin(), shapes.end(), [](const RankShape& a, const RankShape& b) { return a.rank < b.rank; });
+  const auto as_first = [&](const RankShape& of) {
+    return of.batch == shapes.front().batch && of.seq == shapes.front().seq;
+  };
+  if (shapes.size() < run().ranks.size() || std::all_of(shapes.begin(), shapes.end(), as_first)) return;
+  run().results[kRankShapes] = rank_shapes_text(shapes);
+}
+
+/// Steps were measured while another rank was late, as the profiled ones show. One that has less to do than all others
+/// is late under the profiler alone, whose work on the host its GPU's does not cover.
 Result<void> Importer::note_late_rank() {
   Run& r = run();
   if (!r.measured) return {};
   const auto found = find_stragglers(r);
-  if (found && found->late && found->late->rank != r.ranks.front().rank)
-    r.measured->late_rank = static_cast<std::int32_t>(found->late->rank);
+  if (!found || !found->late || work_apart(found->shapes, found->late->rank) == WorkApart::less) return {};
+  if (found->late->rank != r.ranks.front().rank) r.measured->late_rank = static_cast<std::int32_t>(found->late->rank);
   return {};
 }
 
@@ -649,6 +678,7 @@ Result<void> Importer::take_workload() {
     add_stats({{"shards_not_recorded", ImportStat::Severity::info, 1,
                 "the parameters were made before the recording began, or not in an order that is known: plans cannot "
                 "change the number of shard ranks"}});
+  capture->workload.rank_shapes = rank_shapes(r);
   r.units = capture->workload.units;
   if (r.measured) r.measured->cycle = capture->workload.cycle;
   notes_ = std::move(capture->allocations);

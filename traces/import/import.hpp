@@ -14,6 +14,7 @@
 
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
+#include "core/run/step_shapes.hpp"
 #include "core/workload/workload.hpp"
 #include "traces/import/training_log.hpp"
 #include "traces/infer/inference.hpp"
@@ -26,14 +27,17 @@ struct ImportRequest {
   std::string trace = {};
   std::string about = {};
   std::vector<std::string> rank_traces = {};  ///< of further ranks of the run, beside `trace`: who waits for whom
-  std::string config = {};                    ///< torchtitan's config.json: settings where there is no about file
-  TrainingLogs logs = {};                     ///< step times, where no about file has any
-  std::optional<std::uint32_t> device = {};   ///< none: the one that recorded
-  bool keep_cpu_ops = false;                  ///< PyTorch's operators as host ops too
-  bool workload = true;                       ///< take the step apart into a workload (needs a snapshot)
-  std::string machine = {};                   ///< profile that contention is taken out with; empty: by the GPU's name
-  std::string name = {};                      ///< of the run; empty: the first file's name without its suffixes
-  std::string version = {};                   ///< foreshard's own, to be stored
+  /// Of `trace`'s (or the snapshot's) rank and of each of `rank_traces`, as their recorder says; empty: not known. The
+  /// first stands for the about file's batch and length, which are rank 0's.
+  std::vector<std::optional<StepShape>> shapes = {};
+  std::string config = {};                   ///< torchtitan's config.json: settings where there is no about file
+  TrainingLogs logs = {};                    ///< step times, where no about file has any
+  std::optional<std::uint32_t> device = {};  ///< none: the one that recorded
+  bool keep_cpu_ops = false;                 ///< PyTorch's operators as host ops too
+  bool workload = true;                      ///< take the step apart into a workload (needs a snapshot)
+  std::string machine = {};                  ///< profile that contention is taken out with; empty: by the GPU's name
+  std::string name = {};                     ///< of the run; empty: the first file's name without its suffixes
+  std::string version = {};                  ///< foreshard's own, to be stored
   std::function<void(std::string_view)> on_stage = {};  ///< hears what is being done; may be empty
 };
 

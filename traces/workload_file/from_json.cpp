@@ -42,7 +42,7 @@ constexpr auto keys_of(const std::array<Field<R>, N>& fields, Others... others) 
 
 constexpr auto kFileKeys = keys_of(kWorkloadFields, "format", "schema", "settings", "units", "labels", "computations",
                                    "measured", "initial_segments", "late_returns", "losses", "process_groups",
-                                   "recorded_steps", "sections", "setup", "steps");
+                                   "rank_shapes", "recorded_steps", "sections", "setup", "steps");
 constexpr auto kOpKeys = keys_of(kOpFields, kComputesKey);
 constexpr auto kSectionKeys = keys_of(kSectionFields, "items");
 constexpr auto kSegmentKeys = keys_of(kSegmentFields, "blocks");
@@ -221,6 +221,10 @@ void read_workload(JsonReader& reader, const Json& json, Workload& out) {
     reader.read_list(late, out.returns.late, [&](const Json& item, RecordedReturns::Late& entry) {
       read_array(reader, item, kLateForm, entry);
     });
+  });
+  member("rank_shapes", false, [&](const Json& ranks) {
+    reader.read_list(ranks, out.rank_shapes,
+                     [&](const Json& item, RankShape& rank) { read_array(reader, item, kRankShapeForm, rank); });
   });
   member("recorded_steps", false, [&](const Json& steps) {
     reader.read_list(steps, out.recorded,

@@ -209,6 +209,13 @@ inline constexpr std::array kRecordedStepFields{
 };
 inline constexpr ArrayForm<RecordedStep> kRecordedStepForm{kRecordedStepFields, 0};
 
+inline constexpr std::array kRankShapeFields{
+    FORESHARD_FIELD(RankShape, "rank", rank),
+    FORESHARD_FIELD(RankShape, "batch", batch),
+    FORESHARD_FIELD(RankShape, "seq", seq),
+};
+inline constexpr ArrayForm<RankShape> kRankShapeForm{kRankShapeFields, 3};
+
 inline constexpr std::array kLateFields{
     FORESHARD_FIELD(RecordedReturns::Late, "free", free),
     FORESHARD_FIELD(RecordedReturns::Late, "allocation", allocation),

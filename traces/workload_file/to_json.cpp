@@ -163,6 +163,11 @@ std::string to_json(const Workload& workload) {
     write_lines(out, workload.recorded, "  ",
                 [&](const RecordedStep& step) { write_array(out, kRecordedStepForm, step); });
   }
+  if (!workload.rank_shapes.empty()) {
+    begin_member(out, "rank_shapes");
+    write_lines(out, workload.rank_shapes, "  ",
+                [&](const RankShape& rank) { write_array(out, kRankShapeForm, rank); });
+  }
   const auto has_loss = [](const Program& step) { return step.loss.valid(); };
   if (std::any_of(workload.steps.begin(), workload.steps.end(), has_loss)) {
     begin_member(out, "losses");

@@ -93,6 +93,11 @@ class Checker {
     if (workload_.measured && workload_.measured->cycle != workload_.cycle)
       fail("measured.cycle",
            fmt::format("{}, where the steps repeat after {}", workload_.measured->cycle, workload_.cycle));
+    for (std::size_t i = 0; i < workload_.rank_shapes.size(); ++i) {
+      const RankShape& shape = workload_.rank_shapes[i];
+      if (shape.batch == 0 || shape.seq == 0 || (i > 0 && shape.rank <= workload_.rank_shapes[i - 1].rank))
+        fail("rank_shapes", fmt::format("item {}: ranks ascend, and their batches and lengths are known", i));
+    }
     if (workload_.recorded.size() > kMaxRecordedSteps)
       fail("recorded_steps", fmt::format("{} steps are more than {}", workload_.recorded.size(), kMaxRecordedSteps));
     if (!workload_.recorded.empty() && workload_.recorded.size() < workload_.steps.size())

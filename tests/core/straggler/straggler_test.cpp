@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/run/rank_shapes.hpp"
 #include "core/straggler/rank_fit.hpp"
 #include "core/straggler/straggler_text.hpp"
 #include "tests/catch.hpp"
@@ -93,6 +94,41 @@ TEST_CASE("the others wait for the rank whose forward takes longer") {
         "rank 1 is late, mostly in forward: the other ranks' GPUs wait for it for 200 us a step on average, 30.3 % of "
         "rank 1's 660 us");
   CHECK(sentences.at(1) == "in forward its GPU computes for 400 us a step, the others' for 200 us");
+}
+
+namespace {
+
+std::vector<std::string> sentences_of(const Ranks& ranks, const std::vector<RankShape>& shapes) {
+  Run run = ranks.run();
+  run.results[kRankShapes] = rank_shapes_text(shapes);
+  return straggler_sentences(*find_stragglers(run));
+}
+
+}  // namespace
+
+TEST_CASE("a rank with other work than all others is called so, not slow") {
+  const std::string waits =
+      ", mostly in forward: the other ranks' GPUs wait for it for 200 us a step on average, 30.3 % of rank 1's 660 us";
+  const auto more = sentences_of(one_late(), {{0, 4, 1024}, {1, 4, 2048}, {2, 4, 1024}});
+  REQUIRE(more.size() == 2);  // and not which kernels take longer
+  CHECK(more[0] == "rank 1 has more work (ranks 0, 2 have 4 × 1024 tokens where rank 1 has 4 × 2048)" + waits);
+  const auto less = sentences_of(one_late(), {{0, 4, 2048}, {1, 4, 1024}, {2, 4, 2048}});
+  CHECK(less.at(0) ==
+        "rank 1 is late though it has less work (rank 1 has 4 × 1024 tokens where ranks 0, 2 have 4 × 2048)" + waits);
+  const auto another = sentences_of(one_late(), {{0, 4, 2048}, {1, 4, 2048}, {2, 4, 512}});
+  CHECK(another.at(0) == "rank 1 is late" + waits);
+  CHECK(rank_shapes_words({{0, 8, 1}, {1, 6, 1}, {2, 2, 1}}) ==
+        "rank 1 has 6 samples, rank 2 has 2 where rank 0 has 8");
+  CHECK(rank_shapes_words({}).empty());
+}
+
+TEST_CASE("kernels of ranks with other work are not held against one another") {
+  Run run = one_late().run();
+  REQUIRE(fit_ranks(run)->ranks[1].kernels.samples > 0);
+  run.results[kRankShapes] = rank_shapes_text({{0, 4, 1024}, {1, 4, 2048}, {2, 4, 1024}});
+  const auto fit = fit_ranks(run);
+  REQUIRE(fit);
+  for (const RankFit& rank : fit->ranks) CHECK(rank.kernels.samples == 0);
 }
 
 TEST_CASE("a rank is late mostly where it is waited for, not where it is slow") {

@@ -128,6 +128,20 @@ TEST_CASE("a recording's FLOPs are not guessed: why they are not known is said")
   CHECK(why_unknown(odd) == "the recorded steps differ: record steps of one batch size and sequence length");
 }
 
+TEST_CASE("MFU of a recording is the mean of its ranks' own tokens") {
+  const Workload workload = recorded(llama(Checkpoint::none));
+  const MachineProfile machine = builtin_profile("h200").value();
+  const auto of = [&](const std::vector<StepShape>& ranks, const Settings& settings) {
+    return model_flops_utilization(workload, settings, machine.peaks, 1, ranks).value;
+  };
+  Settings half = workload.settings;
+  half.seq = *half.seq / 2;
+  const StepShape whole_shape{*half.batch, *workload.settings.seq}, half_shape{*half.batch, *half.seq};
+  CHECK(of({whole_shape, half_shape}, workload.settings) ==
+        Approx((of({}, workload.settings) + of({}, half)) / 2).epsilon(1e-9));
+  CHECK(of({whole_shape, half_shape}, workload.settings) < 0.76 * of({}, workload.settings));
+}
+
 TEST_CASE("a tied head counts, and small products beside the weights' do not") {
   Workload tied = recorded(llama(Checkpoint::none));
   const double all = recorded_flops(tied, tied.settings).flops;

@@ -151,6 +151,33 @@ TEST_CASE("a capture that waited for a late rank is planned as if that rank kept
                     [](const std::string& text) { return text.starts_with("rank 5 was late in the recording"); }));
 }
 
+TEST_CASE("a recording's ranks with fewer tokens count with their own") {
+  Workload w = timed_workload(mixed(), 4);
+  Settings s = mixed();
+  s.batch = w.settings.batch = 4;
+  s.seq = w.settings.seq = 2048;
+  const std::uint32_t world = s.world();
+  REQUIRE(world == 4);
+  const double alike = plan(w, s).work;
+  CHECK(alike == 4 * 2048);
+  w.rank_shapes = {{0, 4, 2048}, {1, 4, 1024}, {2, 4, 2048}, {3, 4, 512}};
+  const Prediction p = plan(w, s);
+  CHECK(p.counts_ranks);
+  CHECK(p.work == 4 * (2048 + 1024 + 2048 + 512) / 4);
+  CHECK(p.step_ms == plan(w, s).step_ms);
+  // Of more ranks, and where another rank than the planned one has most, the plan is of ranks that are alike.
+  Settings twice = s;
+  twice.nodes = 2;
+  CHECK_FALSE(plan(w, twice).counts_ranks);
+  w.rank_shapes[1].seq = 4096;
+  CHECK(plan(w, s).work == alike);
+  w.measured = Measured{std::vector<double>(12, 2 * p.step_ms), {}};
+  w.measured->late_rank = 1;
+  const auto warnings = plan(w, s).warnings;
+  CHECK(std::any_of(warnings.begin(), warnings.end(),
+                    [](const std::string& text) { return text.starts_with("rank 1 had more work in the recording"); }));
+}
+
 TEST_CASE("a host-bound capture is not anchored: its host is made as fast as it was measured") {
   Workload w = timed_workload(mixed(), 4);
   scale_host(w, 20);

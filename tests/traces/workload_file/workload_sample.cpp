@@ -273,15 +273,17 @@ void add_settings(Random& random, Settings& out) {
 }  // namespace
 
 std::string difference(const Workload& x, const Workload& y) {
-  const auto& [name, settings, lowering, host_program, units, process_groups, setup, steps, cycle, recorded, sections,
-               measured, recorded_host_ms, has_timing, sm_count, gpu, torch, segment_addresses, segment_sizes, returns,
-               initial_segments, shards_known, optimizer_known, parameters_order, param_groups, estimates, labels] = x;
+  const auto& [name, settings, lowering, host_program, units, process_groups, setup, steps, cycle, recorded,
+               rank_shapes, sections, measured, recorded_host_ms, has_timing, sm_count, gpu, torch, segment_addresses,
+               segment_sizes, returns, initial_segments, shards_known, optimizer_known, parameters_order, param_groups,
+               estimates, labels] = x;
   if (std::tie(name, lowering, host_program, has_timing, sm_count, gpu, torch, shards_known, optimizer_known) !=
       std::tie(y.name, y.lowering, y.host_program, y.has_timing, y.sm_count, y.gpu, y.torch, y.shards_known,
                y.optimizer_known))
     return "a value of the workload";
   if (settings != y.settings) return "settings";
   if (cycle != y.cycle || recorded != y.recorded) return "recorded steps";
+  if (rank_shapes != y.rank_shapes) return "rank_shapes";
   if (units != y.units) return "units";
   if (process_groups != y.process_groups) return "process_groups";
   if (labels.texts() != y.labels.texts()) return "labels";
@@ -337,6 +339,9 @@ Workload random_workload(std::uint64_t seed, std::size_t ops_per_program) {
     for (std::size_t k = 0; k < out.steps.size() + 1; ++k)
       out.recorded.push_back({static_cast<std::uint32_t>(random.below(3)),
                               static_cast<std::uint32_t>(random.below(4096)), random.chance()});
+  if (random.chance())
+    for (std::uint32_t rank = 0; rank < 3; ++rank)
+      out.rank_shapes.push_back({rank, 4, 1 + static_cast<std::uint32_t>(random.below(4096))});
   add_sections(random, out);
   if (random.chance())
     out.measured = Measured{{1.5, 0.1 * static_cast<double>(random.below(100))},

@@ -1,0 +1,44 @@
+#include "core/run/rank_shapes.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json_io.hpp"
+
+namespace foreshard {
+
+std::string rank_shapes_text(const std::vector<RankShape>& shapes) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const RankShape& shape : shapes) out.push_back({shape.rank, shape.batch, shape.seq});
+  return out.dump();
+}
+
+std::vector<RankShape> rank_shapes(const Run& run) {
+  const auto found = run.results.find(kRankShapes);
+  if (found == run.results.end()) return {};
+  const nlohmann::json list = parse_json_text(found->second);
+  std::vector<RankShape> out;
+  for (const nlohmann::json& item : list.is_array() ? list : nlohmann::json::array()) {
+    const bool three = item.is_array() && item.size() == 3 && item[0].is_number_unsigned() &&
+                       item[1].is_number_unsigned() && item[2].is_number_unsigned();
+    if (!three) return {};
+    const RankShape shape{item[0].get<std::uint32_t>(), item[1].get<std::uint32_t>(), item[2].get<std::uint32_t>()};
+    if (shape.batch == 0 || shape.seq == 0 || (!out.empty() && shape.rank <= out.back().rank)) return {};
+    out.push_back(shape);
+  }
+  return out;
+}
+
+WorkApart work_apart(const std::vector<RankShape>& shapes, std::uint32_t rank) {
+  const auto own = std::find_if(shapes.begin(), shapes.end(), [&](const RankShape& of) { return of.rank == rank; });
+  if (own == shapes.end() || shapes.size() < 2) return WorkApart::no;
+  const auto all_others = [&](auto holds) {
+    return std::all_of(shapes.begin(), shapes.end(),
+                       [&](const RankShape& of) { return of.rank == rank || holds(tokens_of(*own), tokens_of(of)); });
+  };
+  if (all_others(std::less<>())) return WorkApart::less;
+  return all_others(std::greater<>()) ? WorkApart::more : WorkApart::no;
+}
+
+}  // namespace foreshard

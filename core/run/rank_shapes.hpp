@@ -1,0 +1,34 @@
+// Ranks of a recording that were given other batches or sequence lengths than others.
+//
+// Who: import writes what the recorder saw on each rank; core/straggler, core/compare's callers and reports read it.
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/run/run.hpp"
+
+namespace foreshard {
+
+/// The result under which import keeps them: a list of [rank, batch, seq].
+inline constexpr const char* kRankShapes = "rank_shapes";
+/// Its text.
+[[nodiscard]] std::string rank_shapes_text(const std::vector<RankShape>& shapes);
+
+/// By rank; empty: all ranks' are equal, or they are not known.
+[[nodiscard]] std::vector<RankShape> rank_shapes(const Run& run);
+
+/// Tokens (samples, of those without a length) of a microbatch.
+[[nodiscard]] inline std::uint64_t tokens_of(const RankShape& shape) {
+  return std::uint64_t{shape.batch} * shape.seq;
+}
+
+/// How a rank's work is apart from all others'.
+enum class WorkApart : std::uint8_t { no = 0, less = 1, more = 2 };
+
+/// Of a rank of `shapes`; also `no` where another rank has as much, or nothing is known of it.
+[[nodiscard]] WorkApart work_apart(const std::vector<RankShape>& shapes, std::uint32_t rank);
+
+}  // namespace foreshard
