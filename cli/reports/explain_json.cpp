@@ -55,7 +55,7 @@ Json block_json(const Run& run, const BlockNames& names, const HeldBlock& block)
   json["address"] = fmt::format("{:#x}", block.address);
   json["size_bytes"] = block.size;
   json["requested_bytes"] = block.requested;
-  json["category"] = name(block.category);
+  json["category"] = category_name(block.category);
   json["unit"] = unit_json(run, block.unit);
   json["stream"] = stream_or_null(block.stream);
   const BlockRecord* record = block.block.value < run.blocks.size() ? &run.blocks[block.block.value] : nullptr;
@@ -106,7 +106,7 @@ Json categories_json(const Moment& moment) {
   Json list = Json::array();
   for (const auto& share : moment.categories) {
     Json json = share_json(share);
-    json["category"] = name(share.key);
+    json["category"] = category_name(share.key);
     list.push_back(std::move(json));
   }
   return list;

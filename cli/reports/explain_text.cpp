@@ -17,6 +17,7 @@
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
 #include "core/run/graph_replay.hpp"
+#include "core/run/phase_words.hpp"
 #include "core/run/plan_results.hpp"
 #include "core/run/run_names.hpp"
 #include "core/run/step_shapes.hpp"
@@ -37,16 +38,18 @@ std::string unit_name(const Run& run, UnitId unit) {
 std::string where(const ExplainReport& report, const Moment& moment) {
   const Explanation& e = report.explanation;
   const char* all = report.run.info.kind == RunKind::imported ? "the recording" : "the run";
-  std::string text = fmt::format("{} after {} begins", format_time(moment.at.time - e.start),
-                                 e.step ? fmt::format("step {}", *e.step) : std::string(all));
+  const std::string period = e.step ? fmt::format("step {}", *e.step) : std::string(all);
+  std::string text = fmt::format("{} after {} begins", format_time(moment.at.time - e.start), period);
   if (moment.at.time < e.start) text = "before it begins";
+  if (counts_events(report.run)) text = "of " + period;
   if (!moment.phase.empty()) text += ", in " + moment.phase;
   return text;
 }
 
 /// Segments stay: much of a step's time may be at the peak of reserved memory, of which explain() takes the moment with
 /// most of it in use; pictures and the page mark where it was first reached.
-std::string since_when(const Explanation& e, const Moment& moment) {
+std::string since_when(const Run& run, const Explanation& e, const Moment& moment) {
+  if (counts_events(run)) return {};
   const auto first = std::find_if(e.series.begin(), e.series.end(), [&](const GapPoint& point) {
     return point.parts.reserved() == moment.at.parts.reserved();
   });
@@ -74,7 +77,9 @@ PrintedParts printed_parts(const MemoryParts& parts) {
 void print_gap(std::ostream& out, const ExplainReport& report, const Moment& moment, const std::string& title) {
   const MemoryParts& parts = moment.at.parts;
   const Explanation& e = report.explanation;
-  out << '\n' << title << " (" << where(report, moment) << (e.asked ? std::string() : since_when(e, moment)) << ")\n";
+  out << '\n'
+      << title << " (" << where(report, moment) << (e.asked ? std::string() : since_when(report.run, e, moment))
+      << ")\n";
   Table table({{"part"}, {"bytes", Table::Align::right}, {"of reserved", Table::Align::right}, {"what it is"}});
   const std::vector<NamedPart> named = named_parts(parts);
   std::vector<double> bytes;
@@ -115,7 +120,7 @@ void print_largest(std::ostream& out, const ExplainReport& report, const Moment&
     const BlockRecord* record =
         block.block.value < report.run.blocks.size() ? &report.run.blocks[block.block.value] : nullptr;
     std::vector<std::string> row{record != nullptr ? std::to_string(block.block.value) : "older",
-                                 format_bytes_fixed(block.size), std::string(name(block.category)),
+                                 format_bytes_fixed(block.size), std::string(category_name(block.category)),
                                  record != nullptr ? names.owner(*record) : "",
                                  record != nullptr ? names.op(*record) : ""};
     if (frames) row.push_back(names.frame(block.stack));
@@ -129,7 +134,7 @@ void print_holders(std::ostream& out, const ExplainReport& report, const Moment&
   out << "\nwho holds it then\n";
   Table categories({{"category"}, {"in use", right}, {"pending free", right}, {"blocks", right}});
   for (const auto& share : moment.categories)
-    categories.row({std::string(name(share.key)), format_bytes_fixed(share.live),
+    categories.row({std::string(category_name(share.key)), format_bytes_fixed(share.live),
                     share.pending > 0 ? format_bytes_fixed(share.pending) : "", std::to_string(share.blocks)});
   categories.print(out);
   if (std::any_of(moment.units.begin(), moment.units.end(), [](const auto& share) { return share.key.valid(); })) {
@@ -184,8 +189,8 @@ void print_pending(std::ostream& out, const ExplainReport& report) {
   for (std::size_t i = 0; i < moment.pending.size() && i < kRows; ++i) {
     const HeldBlock& block = moment.pending[i];
     table.row({block.block.valid() ? std::to_string(block.block.value) : "", format_bytes_fixed(block.size),
-               std::string(name(block.category)), unit_name(report.run, block.unit), std::to_string(block.step),
-               block.freed ? format_time(*block.freed - e.start) : "",
+               std::string(category_name(block.category)), unit_name(report.run, block.unit),
+               std::to_string(block.step), block.freed ? format_time(*block.freed - e.start) : "",
                block.waits_for_name.empty() ? "an event" : block.waits_for_name + " stream", block.behind,
                held_for(block)});
   }
@@ -203,7 +208,7 @@ void print_steps(std::ostream& out, const Explanation& e) {
     if (first > 0) table.row({fmt::format("… {} before", first)});
     for (std::size_t i = first; i < periods.size(); ++i) {
       const PeriodParts& period = periods[i];
-      table.row({phases ? (e.step ? period.phase : fmt::format("{} {}", period.step, period.phase))
+      table.row({phases ? (e.step ? phase_title(period.phase) : fmt::format("{} {}", period.step, period.phase))
                         : std::to_string(period.step),
                  format_bytes_fixed(period.peaks.allocated), format_bytes_fixed(period.peaks.active),
                  format_bytes_fixed(period.peaks.reserved), format_bytes_fixed(period.pending_free_peak)});
@@ -351,7 +356,8 @@ std::string explained_step(const Run& run, const Explanation& explanation) {
   const Recording recording = run.info.kind == RunKind::imported ? Recording::snapshot : Recording::run;
   const std::string title = step_title(run, recording, *explanation.step);
   if (const StepShapes shapes(run); shapes.differ())
-    return fmt::format("{} (of {}, and others are of other sizes)", title,
+    return fmt::format("{} ({}of {}, and others are of other sizes)", title,
+                       larger_step(explanation) == nullptr ? "which reserves most; " : "",
                        shape_words(shapes.of(recording, *explanation.step)));
   const std::string of_graph = graph_step(run, *explanation.step);
   return of_graph.empty() ? title : fmt::format("{} ({})", title, of_graph);

@@ -13,7 +13,7 @@
 #include "core/base/units.hpp"
 #include "core/explain/explanation.hpp"
 #include "core/explain_time/time_words.hpp"
-#include "core/workload/workload_names.hpp"
+#include "core/run/run_names.hpp"
 #include "sim/parallel/for_each.hpp"
 
 namespace foreshard::cli {
@@ -106,7 +106,7 @@ std::optional<PlanMemory> memory_table(const sim::Prediction& p) {
   Bytes live = 0;
   Bytes pending = 0;
   for (const auto& part : peak->categories) {
-    if (part.live > 0) out.rows.push_back({std::string(name(part.key)), part.live});
+    if (part.live > 0) out.rows.push_back({std::string(category_name(part.key)), part.live});
     live += part.live;
     pending += part.pending;
   }

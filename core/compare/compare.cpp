@@ -7,6 +7,7 @@
 
 #include "core/compare/peak_memory.hpp"
 #include "core/explain_time/phase_times.hpp"
+#include "core/run/run_names.hpp"
 #include "core/run/steady_step.hpp"
 #include "core/timeline/check_times.hpp"
 #include "core/timeline/places.hpp"
@@ -218,7 +219,7 @@ void add_memory(const Side& a, const Side& b, const Order& units, Comparison& ou
     out.categories.push_back(
         {std::string(name(category)), value(of_a.categories, category), value(of_b.categories, category)});
   }
-  out.categories.push_back({"before_recording", of_a.before_recording, of_b.before_recording});
+  out.categories.push_back({std::string(kBeforeRecording), of_a.before_recording, of_b.before_recording});
   std::erase_if(out.categories, [](const MemoryRow& row) { return row.a == 0 && row.b == 0; });
   std::stable_sort(out.categories.begin(), out.categories.end(),
                    [](const MemoryRow& x, const MemoryRow& y) { return std::max(x.a, x.b) > std::max(y.a, y.b); });

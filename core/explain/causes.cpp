@@ -98,7 +98,7 @@ void Finder::record_stream() {
   const Moment& moment = e_.pending_peak;
   std::map<std::tuple<MemoryCategory, StreamId, std::string>, std::vector<const HeldBlock*>> groups;
   for (const HeldBlock& block : moment.pending)
-    groups[{block.category, block.stream, block.waits_for_name}].push_back(&block);
+    groups[{block.category.value_or(MemoryCategory::other), block.stream, block.waits_for_name}].push_back(&block);
   for (const auto& [key, blocks] : groups) {
     Bytes bytes = 0;
     for (const HeldBlock* block : blocks) bytes += block->size;
@@ -127,12 +127,13 @@ void Finder::add_record_stream(const std::vector<const HeldBlock*>& blocks) {
   std::string text = fmt::format(
       "{} held by record_stream on {}: {} ({}){} were freed by the program, and the caching allocator waits for "
       "events of that stream before it uses them again",
-      subject(first.category), on, plural(blocks.size(), "block"), format_bytes(bytes), unit_names(blocks));
+      subject(first.category.value_or(MemoryCategory::other)), on, plural(blocks.size(), "block"), format_bytes(bytes),
+      unit_names(blocks));
   add(CauseKind::record_stream, bytes, blocks.size(), std::move(text),
       "the host runs ahead of the GPU, so freed blocks pile up and new segments are made instead; keep references "
       "until Work.wait() (PyTorch 2.8 and later do) instead of calling record_stream");
   Cause& cause = causes_.back();
-  cause.category = first.category;
+  cause.category = first.category.value_or(MemoryCategory::other);
   cause.stream = first.stream;
   cause.waits_for = first.waits_for;
   cause.example = *largest;

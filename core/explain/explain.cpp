@@ -84,6 +84,15 @@ PeriodParts period(const Series& series, Range range) {
   return out;
 }
 
+/// These peaks count as the period's, too.
+void raise(const MemoryPeaks& peaks, Bytes pending, PeriodParts& period) {
+  period.peaks.requested = std::max(period.peaks.requested, peaks.requested);
+  period.peaks.allocated = std::max(period.peaks.allocated, peaks.allocated);
+  period.peaks.active = std::max(period.peaks.active, peaks.active);
+  period.peaks.reserved = std::max(period.peaks.reserved, peaks.reserved);
+  period.pending_free_peak = std::max(period.pending_free_peak, pending);
+}
+
 /// A step and its events.
 struct StepEvents {
   StepRecord step;
@@ -130,6 +139,41 @@ std::vector<PeriodParts> phase_periods(const Run& run, const Series& series, std
   return out;
 }
 
+/// What the events of `range` that are in none of `phases` come to, where some peak of it is in none of these.
+std::optional<PeriodParts> between_phases(const Run& run, const Series& series, Range range,
+                                          const std::vector<PeriodParts>& phases) {
+  if (phases.empty()) return std::nullopt;
+  std::vector<Range> gaps;
+  std::size_t begin = range.begin;
+  for (const PeriodParts& phase : phases) {
+    const Range of_phase = range_of(run, phase.start, phase.end);
+    if (of_phase.begin > begin) gaps.push_back({begin, of_phase.begin});
+    begin = std::max(begin, of_phase.end);
+  }
+  if (range.end > begin) gaps.push_back({begin, range.end});
+  std::optional<PeriodParts> out;
+  for (const Range& gap : gaps) {
+    const PeriodParts part = period(series, gap);
+    if (!out || reserves_more(part.peak.parts, out->peak.parts)) {
+      const MemoryPeaks before = out ? out->peaks : MemoryPeaks{};
+      const Bytes pending = out ? out->pending_free_peak : 0;
+      out = part;
+      raise(before, pending, *out);
+    } else {
+      raise(part.peaks, part.pending_free_peak, *out);
+    }
+  }
+  const auto is_higher = [&](auto of) {
+    return std::all_of(phases.begin(), phases.end(), [&](const PeriodParts& phase) { return of(*out) > of(phase); });
+  };
+  const bool some = out && (is_higher([](const PeriodParts& p) { return p.peaks.requested; }) ||
+                            is_higher([](const PeriodParts& p) { return p.peaks.allocated; }) ||
+                            is_higher([](const PeriodParts& p) { return p.peaks.active; }) ||
+                            is_higher([](const PeriodParts& p) { return p.peaks.reserved; }) ||
+                            is_higher([](const PeriodParts& p) { return p.pending_free_peak; }));
+  return some ? out : std::nullopt;
+}
+
 /// What is asked for: a step, or the whole record.
 struct Asked {
   Range range;
@@ -137,17 +181,13 @@ struct Asked {
   Nanoseconds start;
 };
 
-/// The last step, or the one that failed; where steps differ the largest (memory_step()), unless no time tells its
-/// events from others' (a plan without times). 0: there is none.
+/// memory_step(), or the one that failed. 0: there is none.
 std::int32_t default_step(const Run& run, const std::vector<StepEvents>& steps) {
   if (steps.empty()) return 0;
   const std::int32_t last = steps.back().step.index;
   if (failed_step(run)) return last;
   const auto largest = memory_step(run);
-  const bool has = largest && std::any_of(steps.begin(), steps.end(), [&](const StepEvents& one) {
-                     return one.step.index == largest->index && one.range.end > one.range.begin;
-                   });
-  return has ? largest->index : last;
+  return largest ? largest->index : last;
 }
 
 /// Of a run with events. Fails where it has no such step, or none of the step's events.
@@ -258,6 +298,10 @@ Result<Explanation> explain(const Run& run, const ExplainRequest& request) {
   out.peaks = whole.peaks;
   out.pending_free_peak = whole.pending_free_peak;
   out.phases = phase_periods(run, series, out.step);
+  if (auto between = out.step ? between_phases(run, series, range, out.phases) : std::nullopt) {
+    between->step = *out.step;
+    out.phases.push_back(*between);
+  }
   out.series.assign(series.points.begin() + static_cast<std::ptrdiff_t>(range.first()),
                     series.points.begin() + static_cast<std::ptrdiff_t>(range.end));
   for (const GapPoint& point : out.series) out.gap_peak = std::max(out.gap_peak, point.parts.gap());

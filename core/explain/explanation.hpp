@@ -81,7 +81,7 @@ struct HeldBlock {
   Address address = 0;
   Bytes size = 0;
   Bytes requested = 0;
-  MemoryCategory category = MemoryCategory::other;
+  std::optional<MemoryCategory> category;  ///< none: older than the recording
   UnitId unit;
   StreamId stream;
   StackId stack;                      ///< of its allocation, where recorded
@@ -98,16 +98,16 @@ struct HeldBlock {
 /// Everything about one moment.
 struct Moment {
   GapPoint at;
-  std::int32_t step = -1;                         ///< −1: before the first
-  std::string phase;                              ///< "forward", …; empty between phases
-  std::vector<Share<MemoryCategory>> categories;  ///< largest first
-  std::vector<Share<UnitId>> units;               ///< largest first
-  std::vector<Share<std::int32_t>> steps;         ///< by the step of allocation; −1: before the first
-  std::vector<Holding> streams;                   ///< by stream
-  std::vector<Holding> pools;                     ///< by pool
-  std::vector<HeldBlock> pending;                 ///< all pending blocks, the longest held first
-  std::vector<HeldBlock> largest;                 ///< at most ExplainRequest::largest blocks in use, largest first
-  Bytes largest_free = 0;                         ///< the largest free block of any stream, default pool
+  std::int32_t step = -1;                                        ///< −1: before the first
+  std::string phase;                                             ///< "forward", …; empty between phases
+  std::vector<Share<std::optional<MemoryCategory>>> categories;  ///< largest first; none: older than the recording
+  std::vector<Share<UnitId>> units;                              ///< largest first
+  std::vector<Share<std::int32_t>> steps;                        ///< by the step of allocation; −1: before the first
+  std::vector<Holding> streams;                                  ///< by stream
+  std::vector<Holding> pools;                                    ///< by pool
+  std::vector<HeldBlock> pending;                                ///< all pending blocks, the longest held first
+  std::vector<HeldBlock> largest;  ///< at most ExplainRequest::largest blocks in use, largest first
+  Bytes largest_free = 0;          ///< the largest free block of any stream, default pool
 };
 
 enum class CauseKind : std::uint8_t {

@@ -148,13 +148,13 @@ HeldBlock Moments::held_block(const MemoryState& state, Address address, const H
 }
 
 void Moments::add_shares(const MemoryState& state, Moment& moment) const {
-  Shares<MemoryCategory> categories;
+  Shares<std::optional<MemoryCategory>> categories;
   Shares<UnitId> units;
   Shares<std::int32_t> steps;
   for (const auto& [address, held] : state.held()) {
     const BlockRecord* record = record_of(run_, held.block);
     const UnitId unit = record != nullptr ? record->unit : UnitId{};
-    categories.add(record != nullptr ? record->category : MemoryCategory::other, unit, held);
+    categories.add(record != nullptr ? std::optional(record->category) : std::nullopt, unit, held);
     units.add(record != nullptr ? units_[held.block.value] : UnitId{}, unit, held);
     steps.add(record != nullptr ? record->step : -1, unit, held);
   }

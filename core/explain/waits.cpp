@@ -61,7 +61,7 @@ void Waits::read_annotations(const Run& run) {
 }
 
 void Waits::fill(HeldBlock& block) const {
-  const std::optional<CollectiveKind> user = user_of(block.category);
+  const std::optional<CollectiveKind> user = user_of(block.category.value_or(MemoryCategory::other));
   if (!user || !block.freed) return;
   const auto index = static_cast<std::size_t>(*user);
   const Kind& kind = kinds_[index];

@@ -95,6 +95,11 @@ std::optional<std::int32_t> hung_step(const Run& run) {
   return run.steps.empty() ? 0 : run.steps.back().index + 1;
 }
 
+bool counts_events(const Run& run) {
+  return run.info.kind == RunKind::planned && run.allocator.size() > 1 &&
+         run.allocator.back().time.count == static_cast<std::int64_t>(run.allocator.size()) - 1;
+}
+
 bool never_ends(const Run& run, const StepRecord& step) {
   const auto hung = hung_step(run);
   return hung && step.recording == Recording::run && step.index >= *hung;

@@ -40,6 +40,10 @@ struct RankMember {
 /// of the planned step. Empty of every other run.
 [[nodiscard]] std::string step_time_unknown(const Run& run);
 
+/// Of a plan of a workload without times: the host's times count allocator events (StepRequest::counts_events). They
+/// tell which came first, and no more.
+[[nodiscard]] bool counts_events(const Run& run);
+
 /// How a planned job ends before its time (a rank that issues nothing, a link that is down for too long), as its plan
 /// says it, one line each: whatever shows the run says them first. Empty of a job that goes on.
 [[nodiscard]] std::vector<std::string> plan_end(const Run& run);

@@ -2,11 +2,22 @@
 // Beside core/workload/workload_names.hpp, whose rules hold here too: a word once written is never changed.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "core/allocator/allocator_event.hpp"
 #include "core/run/run.hpp"
 #include "core/workload/workload_names.hpp"
 
 namespace foreshard {
+
+/// Stands for the category of blocks that are older than the recording, of which nothing says what they are for.
+inline constexpr std::string_view kBeforeRecording = "before_recording";
+
+/// None: of such a block.
+[[nodiscard]] inline std::string_view category_name(std::optional<MemoryCategory> category) {
+  return category ? name(*category) : kBeforeRecording;
+}
 
 template <>
 struct EnumNames<RunKind> {

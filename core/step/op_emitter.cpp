@@ -100,7 +100,7 @@ void OpEmitter::end_section() {
 void OpEmitter::mark(const GraphNode& node) {
   constexpr Nanoseconds kApart{2};
   device_.host_work(kApart);
-  if (node.kind == GraphNode::Kind::section_begin) section_start_ = device_.host_now();
+  if (node.kind == GraphNode::Kind::section_begin) section_start_ = recorder_.now();
   if (node.kind == GraphNode::Kind::section_end) recorder_.section(*node.section, *node.section_of, section_start_);
 }
 

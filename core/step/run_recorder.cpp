@@ -16,9 +16,8 @@ void RunRecorder::block_made(BlockHandle, Bytes size) {
 
 void RunRecorder::on_event(const AllocatorEvent& event) {
   if (!whole_) return;
-  AllocatorRecord record{event.action,       event.address,
-                         event.size,         StreamId{static_cast<std::uint32_t>(event.stream)},
-                         device_.host_now(), {}};
+  AllocatorRecord record{
+      event.action, event.address, event.size, StreamId{static_cast<std::uint32_t>(event.stream)}, now(), {}};
   if (event.action == AllocatorAction::alloc) {
     record.block = BlockId{static_cast<std::uint32_t>(run_.blocks.size())};
     BlockRecord block = expected_;
@@ -69,7 +68,7 @@ void RunRecorder::collective(OpId op, StreamId stream, const CollectiveWork& wor
 }
 
 void RunRecorder::event(EventRecord::Kind kind, EventId event, StreamId stream) {
-  if (whole_) run_.events.push_back({kind, event, stream, device_.host_now()});
+  if (whole_) run_.events.push_back({kind, event, stream, now()});
 }
 
 namespace {
@@ -103,14 +102,12 @@ void RunRecorder::section(const SectionCost& cost, const std::string& unit, Nano
   if (!whole_) return;
   std::string name(annotation(cost.section, cost.pass));
   if (!unit.empty()) name += " (" + unit + ")";
-  run_.host_ops.push_back({HostOpRecord::Kind::annotation, 0, run_.labels.intern(name), start, device_.host_now(), 0});
+  run_.host_ops.push_back({HostOpRecord::Kind::annotation, 0, run_.labels.intern(name), start, now(), 0});
 }
 
 void RunRecorder::phase(Hook hook, std::int32_t step) {
   if (!whole_) return;
-  const auto open = [&](const char* name) {
-    run_.phases.push_back({step, Recording::run, name, device_.host_now(), device_.host_now()});
-  };
+  const auto open = [&](const char* name) { run_.phases.push_back({step, Recording::run, name, now(), now()}); };
   switch (hook) {
     case Hook::forward_begin:
       open("forward");
@@ -124,7 +121,7 @@ void RunRecorder::phase(Hook hook, std::int32_t step) {
     case Hook::forward_end:
     case Hook::backward_end:
     case Hook::optimizer_end:
-      if (!run_.phases.empty()) run_.phases.back().end = device_.host_now();
+      if (!run_.phases.empty()) run_.phases.back().end = now();
       break;
     default:
       break;

@@ -14,8 +14,18 @@ namespace foreshard {
 
 class RunRecorder final : public AllocatorObserver {
  public:
-  RunRecorder(Run& run, Device& device, bool enabled, bool ops_alone)
-      : run_(run), device_(device), enabled_(enabled), whole_(enabled && !ops_alone) {}
+  /// With `counts_events` times on the host are the number of allocator events before them: of a workload without
+  /// times, all of whose events a device has at one time, so that no step is told from another by them.
+  RunRecorder(Run& run, Device& device, bool enabled, bool ops_alone, bool counts_events)
+      : run_(run),
+        device_(device),
+        enabled_(enabled),
+        whole_(enabled && !ops_alone),
+        counts_(whole_ && counts_events) {}
+
+  [[nodiscard]] Nanoseconds now() const {
+    return counts_ ? Nanoseconds{static_cast<std::int64_t>(run_.allocator.size())} : device_.host_now();
+  }
 
   [[nodiscard]] bool names_blocks() const { return whole_; }
   [[nodiscard]] Labels& labels() { return run_.labels; }
@@ -51,6 +61,7 @@ class RunRecorder final : public AllocatorObserver {
   Device& device_;
   bool enabled_;
   bool whole_;
+  bool counts_;
   BlockRecord expected_;
   std::vector<OpId> ops_;                          // by place in run_.device_ops
   std::unordered_map<Address, BlockId> block_at_;  // live and pending blocks; lookup only

@@ -51,7 +51,7 @@ std::span<const SectionRole> roles_of(const FsdpOp& op) {
 void SectionPlayer::begin(Section section, ParamGroupId group, Pass pass) {
   section_ = &costs_.find(section, group, pass);
   played_ = 0;
-  start_ = emitter_.host_now();
+  start_ = recorder_.now();
   emitter_.begin_section(*section_, workload_.units[group.unit.value].name);
 }
 

@@ -37,7 +37,7 @@ class StepRunner {
         settings_(settings),
         request_(request),
         device_(device),
-        recorder_(run, device, request.record, request.ops_alone),
+        recorder_(run, device, request.record, request.ops_alone, request.counts_events),
         mesh_(settings, plans, request.rank),
         parameters_(workload, plans),
         streams_(workload, settings, mesh_, device, recorder_),
@@ -357,7 +357,8 @@ void StepRunner::run_step(StepOutcome& outcome) {
   StepOutcome::Step step;
   if (repeats()) enough_ = device_.record_event(kComputeStream);
   memory_.reset_peaks();
-  step.host_begin = step_begin_ = device_.host_now();
+  step.host_begin = device_.host_now();
+  step_begin_ = recorder_.now();
   run_program(memory_.program_of(step_));
   step.host_end = device_.host_now();
   step.last_compute_op = emitter_.last_compute_op();
@@ -369,7 +370,7 @@ void StepRunner::run_step(StepOutcome& outcome) {
     step.num_alloc_retries = 2 * before.num_alloc_retries - outcome.steps[outcome.steps.size() - 2].num_alloc_retries;
   }
   outcome.steps.push_back(step);
-  recorder_.step(step_, step.host_begin, step.host_end, step.peaks, memory_.statistics());
+  recorder_.step(step_, step_begin_, recorder_.now(), step.peaks, memory_.statistics());
   if (step_ < request_.synchronized) device_.synchronize();
 }
 
@@ -409,7 +410,7 @@ void StepRunner::stop(StepOutcome& outcome) {
   outcome.stopped_step = step_;
   outcome.stopped_peaks = memory_.peaks();
   if (step_ >= 0)
-    recorder_.stopped_step(step_, step_begin_, device_.host_now(), outcome.stopped_peaks, memory_.statistics());
+    recorder_.stopped_step(step_, step_begin_, recorder_.now(), outcome.stopped_peaks, memory_.statistics());
 }
 
 StepOutcome StepRunner::run() {

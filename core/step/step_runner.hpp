@@ -24,7 +24,9 @@ struct StepRequest {
   bool setup = true;       ///< run the workload's setup first (false: only time is wanted)
   bool record = true;      ///< fill the Run; off for calibration, where only the outcome counts
   bool ops_alone = false;  ///< then: with device ops, streams and steps alone, which times are found in
-  bool warm = false;       ///< step 0 already runs a steady program: no first-step allocations, no first-step delays
+  /// The record's times on the host are the number of allocator events before them: of a workload without times.
+  bool counts_events = false;
+  bool warm = false;  ///< step 0 already runs a steady program: no first-step allocations, no first-step delays
   std::int32_t synchronized = 0;  ///< first steps that end in a cudaDeviceSynchronize; programs that warm up: 1
   /// The last step ends once the device is past the one before, where it would repeat that one (step_repeat.hpp): its
   /// peaks are taken from there. For a device in virtual time whose times alone are wanted, and only where no memory

@@ -43,6 +43,7 @@ SimulationRequest simulation_of(const Workload& workload, const PredictRequest& 
   out.steps.synchronized = 1;
   out.steps.record = !request.memory_only && (!request.step_alone || request.keep_run);
   out.steps.ops_alone = request.ops_alone;
+  out.steps.counts_events = !workload.has_timing;
   out.follow_recording = request.follow_recording;
   out.options.host_scale = host_scale.factor;
   if (records_streams(workload, request.settings) && !host_scale.host_bound)
@@ -335,6 +336,19 @@ Result<RankSimulation> with_bound(const Workload& adapted, const PredictRequest&
   return std::move(*ranks);
 }
 
+/// What each rank of a recording was given, where the plan has that: shapes_of_job().
+std::vector<StepShape> add_shapes(const Workload& workload, const Settings& settings, Prediction& p) {
+  std::vector<StepShape> of_ranks = shapes_of_job(workload, settings);
+  p.rank_shapes = workload.rank_shapes;
+  p.counts_ranks = !of_ranks.empty();
+  return of_ranks;
+}
+
+void add_work(const Workload& workload, const Settings& settings, const std::vector<StepShape>& of_ranks,
+              Prediction& p) {
+  p.work = of_ranks.empty() ? work_of_steps(workload, settings, p.cycle) : work_of_shapes(of_ranks, settings);
+}
+
 /// PredictRequest::step_alone.
 Result<void> add_step_alone(const Workload& workload, const Workload& adapted, const MachineProfile& machine,
                             const PredictRequest& request, const Simulation& simulation, Prediction& p) {
@@ -445,9 +459,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.collectives_ran = simulation.collectives_ran;
   add_memory(w, request, simulation, p);
   FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, p));
-  p.rank_shapes = workload.rank_shapes;
-  const std::vector<StepShape> of_ranks = shapes_of_job(workload, request.settings);
-  p.counts_ranks = !of_ranks.empty();
+  const std::vector<StepShape> of_ranks = add_shapes(workload, request.settings, p);
   const bool timed = w.has_timing && p.time_unknown.empty() && !p.out_of_memory && !p.deadlock && !request.memory_only;
   if (timed && request.step_alone) FORESHARD_TRY(add_step_alone(workload, w, machine, request, simulation, p));
   if (timed && !request.step_alone) {
@@ -465,8 +477,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     judge_gemms(machine.prediction, workload, others.gemms, p);
     p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms, of_ranks);
   }
-  p.work = of_ranks.empty() ? work_of_steps(workload, request.settings, p.cycle)
-                            : work_of_shapes(of_ranks, request.settings);
+  add_work(workload, request.settings, of_ranks, p);
   count_lengths(request, machine, others, p);
   if (!w.has_timing)
     p.warnings.push_back(

@@ -1,5 +1,8 @@
 // Parts, moments and requests on runs small enough to check by hand.
+#include <algorithm>
+
 #include "core/explain/explanation.hpp"
+#include "core/run/run_names.hpp"
 #include "tests/catch.hpp"
 #include "tests/core/explain/small_run.hpp"
 
@@ -104,6 +107,49 @@ TEST_CASE("a block older than the recording has the stack that the final segment
   CHECK_FALSE(e->reserved_peak.largest[0].block.valid());
   CHECK(e->reserved_peak.largest[0].stack == older);
   CHECK(e->reserved_peak.largest[1].stack == seen);
+}
+
+TEST_CASE("a block older than the recording has no category", "[explain]") {
+  SmallRun small;
+  small.alloc(1 * M, 1 * M, 1 * M);
+  SnapshotSegment segment;
+  segment.address = kBase;
+  segment.total_size = 20 * M;
+  segment.blocks = {{kBase, 1 * M, 1 * M, BlockState::live, {}},
+                    {kBase + 1 * M, 1 * M, 1 * M, BlockState::live, {}},
+                    {kBase + 2 * M, 18 * M, 0, BlockState::inactive}};
+  small.run.segments = {segment};
+  const auto e = explain(small.run, {.whole_run = true});
+  REQUIRE(e);
+  REQUIRE(e->reserved_peak.categories.size() == 2);
+  const auto& categories = e->reserved_peak.categories;
+  CHECK(std::count_if(categories.begin(), categories.end(), [](const auto& share) { return !share.key; }) == 1);
+  CHECK(category_name({}) == "before_recording");
+  CHECK(category_name(MemoryCategory::other) == "other");
+}
+
+TEST_CASE("a peak that is in no phase is between them", "[explain]") {
+  SmallRun r;
+  r.segment(0, 40 * M);
+  r.step();
+  const auto phase = [&](const char* name, Bytes at, Bytes size) {
+    const Nanoseconds start = r.now();
+    r.alloc(at, size, size).free(at);
+    r.run.phases.push_back({0, Recording::run, name, start, r.now()});
+  };
+  phase("forward", 0, 4 * M);
+  r.alloc(10 * M, 8 * M, 8 * M).free(10 * M);
+  phase("backward", 0, 6 * M);
+  const auto e = explain(r.run, {});
+  REQUIRE(e);
+  REQUIRE(e->phases.size() == 3);
+  CHECK(e->phases[2].phase.empty());
+  CHECK(e->phases[2].peaks.allocated == 8 * M);
+  CHECK(e->peaks.allocated == 8 * M);
+  // Where some phase has it, there is no such row.
+  phase("optimizer", 0, 9 * M);
+  CHECK(explain(r.run, {})->phases.size() == 3);
+  CHECK(explain(r.run, {})->phases[2].phase == "optimizer");
 }
 
 TEST_CASE("steps, the state they begin with, and moments asked for", "[explain]") {
