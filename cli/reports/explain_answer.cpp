@@ -51,6 +51,15 @@ const sim::Remedy* largest_doubted(const sim::Remedies& remedies) {
   return largest;
 }
 
+/// Of the valid ones the one that saves most, if that is more than the noise; of more than `than`'s as well.
+const sim::Remedy* saves_most(const sim::Remedies& remedies, const sim::Remedy* than = nullptr) {
+  const std::int64_t least = noise(remedies) + (than != nullptr ? than->saving : 0);
+  const sim::Remedy* most = nullptr;
+  for (const sim::Remedy& remedy : remedies.useful)
+    if (remedy.valid && remedy.saving > least && (most == nullptr || remedy.saving > most->saving)) most = &remedy;
+  return most;
+}
+
 /// Of a run that retries in each step the change that ends that and is worth most, a valid one before others. Null: it
 /// does not retry, or none ends it.
 const sim::Remedy* ends_retries(const sim::Remedies& remedies) {
@@ -75,12 +84,12 @@ std::string retries_words(const sim::Remedies& all, const sim::Remedy& remedy) {
   return text + (remedy.valid ? "." : fmt::format("; not valid: {}.", fmt::join(remedy.not_valid, "; ")));
 }
 
-/// " --release stash would bring it to 6.32 GiB (8.92 GiB less, the step 33.52 ms instead of 33.51 ms)." What is less
-/// is against the run's own settings, simulated alike: where that is not the peak `shown`, it is said.
-std::string remedy_words(const sim::Remedies& all, const sim::Remedy& remedy, Bytes shown) {
+/// "6.32 GiB (8.92 GiB less, the step 33.52 ms instead of 33.51 ms)." What is less is against the run's own settings,
+/// simulated alike: where that is not the peak `shown`, it is said.
+std::string saved_words(const sim::Remedies& all, const sim::Remedy& remedy, Bytes shown) {
   const std::string before = format_bytes(all.before.reserved);
   std::string text =
-      fmt::format(" {} would bring it to {} ({} less{}", remedy.setting, format_bytes(remedy.peaks.reserved),
+      fmt::format("{} ({} less{}", format_bytes(remedy.peaks.reserved),
                   format_bytes(printed_difference(all.before.reserved, remedy.peaks.reserved)),
                   before == format_bytes(shown) ? "" : fmt::format(" than the {} that are simulated as it is", before));
   if (all.has_time && remedy.has_time) {
@@ -90,14 +99,36 @@ std::string remedy_words(const sim::Remedies& all, const sim::Remedy& remedy, By
   return text + ").";
 }
 
+/// Whether most of what it saves was allocated: blocks in use, not the gap above them.
+bool saves_blocks(const sim::Remedies& all, const sim::Remedy& remedy) {
+  return 2 * (gap(all.before) - gap(remedy.peaks)) < remedy.saving;
+}
+
+/// " --release stash would bring it to 6.32 GiB (…)." Of one that leaves the gap that is; and where another change
+/// saves more, by taking less for what is in use, that one.
+std::string remedy_words(const ExplainReport& report, const sim::Remedy& best) {
+  const sim::Remedies& all = *report.remedies;
+  const Bytes shown = report.explanation.reserved_peak.at.parts.reserved();
+  std::string text;
+  if (report.explanation.causes.empty() && best_of_gap(all) == nullptr)
+    text = fmt::format(
+        " None of {} simulated changes gives back more of what is above than a plan is sure of ({:.0f} % of the peak); "
+        "with less allocated,",
+        all.tried, accuracy::kPromises.clocked * 100);
+  text += fmt::format(" {} would bring it to {}", best.setting, saved_words(all, best, shown));
+  if (const sim::Remedy* most = saves_most(all, &best))
+    text += fmt::format(" {} saves most{}: {}", most->setting, saves_blocks(all, *most) ? ", of what is allocated" : "",
+                        saved_words(all, *most, shown));
+  return text;
+}
+
 std::string remedy_sentence(const ExplainReport& report) {
   if (!report.explanation.failures.empty()) return {};
   if (!report.remedies)
     return report.no_remedies == kNoRemedies ? "" : " No change was simulated: " + report.no_remedies + '.';
   const sim::Remedies& all = *report.remedies;
   if (const sim::Remedy* ends = ends_retries(all)) return retries_words(all, *ends);
-  if (const sim::Remedy* best = best_remedy(report))
-    return remedy_words(all, *best, report.explanation.reserved_peak.at.parts.reserved());
+  if (const sim::Remedy* best = best_remedy(report)) return remedy_words(report, *best);
   if (all.out_of_memory) return {};
   if (const sim::Remedy* doubted = largest_doubted(all))
     return fmt::format(
@@ -219,7 +250,10 @@ std::string fit_answer(const ExplainReport& report) {
 const sim::Remedy* best_remedy(const ExplainReport& report) {
   if (!report.remedies || report.remedies->out_of_memory) return nullptr;
   if (const sim::Remedy* ends = ends_retries(*report.remedies)) return ends->valid ? ends : nullptr;
-  if (report.explanation.causes.empty()) return best_of_gap(*report.remedies);
+  if (report.explanation.causes.empty()) {
+    const sim::Remedy* best = best_of_gap(*report.remedies);
+    return best != nullptr ? best : saves_most(*report.remedies);
+  }
   const sim::Remedy* best = sim::best_against(*report.remedies, report.explanation.causes.front().kind);
   return best != nullptr && best->saving > noise(*report.remedies) ? best : nullptr;
 }
