@@ -88,6 +88,15 @@ std::string drawn_memory_line(const sim::Prediction& p, const sim::DrawnMemory& 
                      share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)), retries);
 }
 
+/// What would keep its processes alive.
+std::string drawn_fit_line(const sim::DrawnMemory& drawn) {
+  if (!drawn.fit)
+    return "none of the changes that were simulated on these lengths makes it fit; shorter samples, smaller batches or "
+           "more GPUs do";
+  return fmt::format("{} would fit: at most {} reserved in these {} steps of {} processes", drawn.fit->setting,
+                     format_bytes(drawn.fit->most), drawn.steps, drawn.processes);
+}
+
 const sim::DrawnMemory* drawn_memory_of(const sim::Prediction& p) {
   return p.trials && p.trials->lengths && p.trials->lengths->memory ? &*p.trials->lengths->memory : nullptr;
 }
@@ -291,7 +300,7 @@ std::string shapes_line(const sim::Prediction& p) {
         "{}: the step and its memory are those of most tokens, which the others wait for; tokens/s and "
         "MFU are the ranks' mean",
         words);
-  return fmt::format("recorded where {}: this is a job all of whose ranks have the imported one's", words);
+  return fmt::format("in the recording {}: this is a job all of whose ranks have the imported one's", words);
 }
 
 std::string time_line(const sim::Prediction& p, const PlanTime& time) {
@@ -493,7 +502,7 @@ std::string bound_word(const sim::Prediction& p) {
 }
 
 std::string step_time_unknown(const sim::Prediction& p) {
-  if (p.has_time || p.out_of_memory || p.deadlock || p.hang) return {};
+  if (p.has_time || p.out_of_memory || p.lengths_run_out() || p.deadlock || p.hang) return {};
   return p.time_unknown.empty() ? "the source has no times (no profiler trace of eager steps)" : p.time_unknown.front();
 }
 
@@ -506,13 +515,23 @@ Bytes free_at_peak(const sim::Prediction& p) {
   return p.out_of_memory || most > p.memory_capacity ? 0 : p.memory_capacity - most;
 }
 
+namespace {
+
+/// How a job ends says why its numbers are wrong.
+bool is_said(const std::vector<std::string>& lines, const std::string& why) {
+  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return line.ends_with(why); });
+}
+
+}  // namespace
+
 std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis& basis, const PlanTime& time,
                                       const sim::Remedies* fitting) {
   std::vector<std::string> lines = end_lines(p);
   if (!p.hang && !p.deadlock) lines.push_back(memory_line(p, basis.machine_assumed));
   if (fitting != nullptr) lines.push_back(fitting_words(*fitting, p.not_valid, p.unlike));
   if (p.flapping && !p.flapping->job_end) lines.push_back(flapping_line(p));
-  if (p.trials && p.trials->lengths) lines.push_back(lengths_line(*p.trials));
+  if (p.lengths_run_out()) lines.push_back(drawn_fit_line(*p.trials->lengths->memory));
+  if (p.trials && p.trials->lengths && !p.lengths_run_out()) lines.push_back(lengths_line(*p.trials));
   if (p.has_time) lines.push_back((p.flapping ? kLinksUp : if_longest(p)) + time_line(p, time));
   if (p.run.settings.expert_parallel > 1) lines.push_back(experts_line(p));
   if (const std::string why = step_time_unknown(p); !why.empty()) lines.push_back("step time not known: " + why);
@@ -529,7 +548,8 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
   if (std::string shapes = shapes_line(p); !shapes.empty()) lines.push_back(std::move(shapes));
   lines.push_back(program_line(p, basis));
   for (const std::string& what : basis.left_out) lines.push_back(left_out_line(what));
-  for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
+  for (const std::string& why : p.not_valid)
+    if (!is_said(lines, why)) lines.push_back("not valid: " + why);
   return lines;
 }
 

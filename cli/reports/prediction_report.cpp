@@ -208,6 +208,10 @@ void add_memory(const sim::Prediction& p, Json& json) {
   json["peak_allocated_bytes"] = peaks.allocated;
   json["peak_active_bytes"] = peaks.active;
   json["peak_reserved_bytes"] = peaks.reserved;
+  if (p.lengths_run_out()) {  // of these steps; what the longest samples alone reserve is no answer
+    for (const char* peak : {"peak_requested_bytes", "peak_allocated_bytes", "peak_active_bytes"}) json[peak] = nullptr;
+    json["peak_reserved_bytes"] = p.trials->lengths->memory->most;
+  }
   if (p.graph_pool != GraphPool{}) {
     json["graph_pool_bytes"] = p.graph_pool.reserved;
     json["graph_pool_active_bytes"] = p.graph_pool.active;
@@ -222,7 +226,7 @@ void add_memory(const sim::Prediction& p, Json& json) {
   json["step_num_alloc_retries"] = p.has_time ? Json(p.step_num_alloc_retries) : Json(nullptr);
   json["memory_capacity_bytes"] = p.memory_capacity;
   json["free_at_peak_bytes"] = free_at_peak(p);
-  json["out_of_memory"] = p.out_of_memory.has_value();
+  json["out_of_memory"] = p.out_of_memory.has_value() || p.lengths_run_out();
   json["may_run_out_of_memory"] = p.may_run_out_of_memory;
   if (p.out_of_memory) {
     const FailedPlace place = failed_place(p.run);
@@ -433,7 +437,7 @@ void print_prediction(Console& console, const PlanBasis& basis, const sim::Predi
   const PlanTables tables = plan_tables(p);
   for (const std::string& line : answer_lines(p, basis, tables.time, fitting)) console.out << in_line(line) << '\n';
   print_plan_tables(console.out, p, tables);
-  if (p.trials) print_trials(console.out, *p.trials);
+  if (p.trials && !p.lengths_run_out()) print_trials(console.out, *p.trials);
   if (detail)
     print_detail(console, basis, p);
   else

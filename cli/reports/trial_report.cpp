@@ -35,7 +35,8 @@ Json memory_json(const sim::LengthTimes& of) {
           {"seed", of.memory->seed},
           {"peak_reserved_bytes", {{"least", of.memory->least}, {"most", of.memory->most}}},
           {"num_alloc_retries", of.memory->num_alloc_retries},
-          {"out_of_memory", of.memory->out_of_memory}};
+          {"out_of_memory", of.memory->out_of_memory},
+          {"fits_with", of.memory->fit ? Json(of.memory->fit->setting) : Json(nullptr)}};
 }
 
 Json lengths_json(const sim::TrialTimes& trials) {
@@ -54,6 +55,14 @@ Json lengths_json(const sim::TrialTimes& trials) {
           {"memory", memory_json(of)}};
 }
 
+/// Of a job all of whose processes run out of memory: it has no such step.
+void leave_out_times(Json& json) {
+  for (const char* key : {"step_ms", "waiting_ms"}) json[key] = nullptr;
+  for (const char* key : {"equal_step_ms", "costs_ms", "tokens_per_s_per_gpu", "tokens_per_s_per_gpu_of_equal"})
+    json["lengths"][key] = nullptr;
+  json["steps_ms"] = Json::array();
+}
+
 }  // namespace
 
 std::string lengths_line(const sim::TrialTimes& trials) {
@@ -64,16 +73,16 @@ std::string lengths_line(const sim::TrialTimes& trials) {
   const double equal = sim::work_per_second(of.work, of.equal_step_ms);
   const std::string jitter =
       trials.jitter == sim::Jitter{} ? "" : fmt::format(" with jitter ({})", text_of(trials.jitter));
-  const char* beside = jitter.empty() ? "" : " and jitter";  // the step of equal lengths is without
+  const char* beside = jitter.empty() ? "" : " and jitter";
   return fmt::format(
-      "with lengths drawn for each rank and step ({}: {} to {} tokens, {:.1f} in the mean) a step takes {:.2f} ms{} in "
-      "the mean of {} trials, {:.2f} ms in the median and up to {:.2f} ms in 95 % of them: {:.0f} tokens/s/GPU; "
-      "unequal lengths{} cost {:.2f} ms of it ({:.1f} %): with {} tokens in every sample it takes {:.2f} ms, {:.0f} "
-      "tokens/s/GPU "
-      "of as many tokens; GPUs wait for other ranks for {:.2f} ms in the mean",
+      "with lengths drawn for each rank and step ({}: {} to {} tokens, {:.1f} in the mean of those drawn) a step takes "
+      "{:.2f} ms{} in the mean of {} trials, {:.2f} ms in the median and up to {:.2f} ms in 95 % of them: {:.0f} "
+      "tokens/s/GPU of the tokens drawn; unequal lengths{} cost {:.2f} ms of it ({:.1f} %): with {} tokens in every "
+      "sample{} it takes {:.2f} ms, {:.0f} tokens/s/GPU of as many tokens; GPUs wait for other ranks for {:.2f} ms in "
+      "the mean",
       of.said, of.least, of.longest, of.mean, step.mean, jitter, trials.steps_ms.size(), step.median, step.p95, rate,
-      beside, costs, step.mean > 0 ? 100 * costs / step.mean : 0, of.equal, of.equal_step_ms, equal,
-      trials.waiting_ms.mean);
+      beside, costs, step.mean > 0 ? 100 * costs / step.mean : 0, of.equal, jitter.empty() ? "" : ", and no jitter,",
+      of.equal_step_ms, equal, trials.waiting_ms.mean);
 }
 
 std::string if_longest(const sim::Prediction& p) {
@@ -134,6 +143,7 @@ Json trials_json(const sim::TrialTimes& trials) {
   for (const sim::LastRank& rank : trials.last)
     json["last"].push_back({{"rank", rank.rank}, {"trials", rank.trials}, {"awaited_ms", rank.awaited_ms}});
   json["steps_ms"] = trials.steps_ms;
+  if (trials.lengths && trials.lengths->memory && trials.lengths->memory->all_run_out()) leave_out_times(json);
   return json;
 }
 

@@ -21,7 +21,7 @@
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
 #include "cli/reports/stored_pictures.hpp"
-#include "cli/verbs/drawn_memory.hpp"
+#include "cli/verbs/forecast_process.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/adapt/adapt.hpp"
 #include "core/base/digest.hpp"
@@ -394,7 +394,7 @@ Result<int> forecast(ForecastOptions& options, Console& console) {
   const auto workloads = traces::workloads_of(planned->source, planned->machine);
   auto programs = programs_of(options, *planned, adapted->workload, planned->settings, *workloads);
   if (!programs) return tl::unexpected(options.setting_options.with_file(programs.error()));
-  auto process = forecast_process(*planned, adapted->workload);
+  auto process = forecast_process(*planned, planned->settings, adapted->workload);
   FORESHARD_TRY(process);
   process->empty_cache_every = options.empty_cache;
 

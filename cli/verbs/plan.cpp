@@ -66,7 +66,7 @@ bool own_program_fails(const sim::Differences& ranks, const sim::Prediction& p) 
 /// Why a plan is not compared with that of another version; empty: it is.
 std::string not_compared(const sim::Prediction& p) {
   if (p.deadlock) return "this plan deadlocks";
-  if (p.out_of_memory) return "this plan runs out of memory";
+  if (p.out_of_memory || p.lengths_run_out()) return "this plan runs out of memory";
   if (!p.ranks.empty()) return "ranks that differ are planned under one version only; plan without them to see";
   return {};
 }
@@ -138,12 +138,6 @@ std::optional<sim::Remedies> what_fits_instead(const Planned& planned, const sim
   return std::nullopt;
 }
 
-/// Whether every process whose lengths vary runs out of memory.
-bool all_run_out(const sim::Prediction& p) {
-  const bool drawn = p.trials && p.trials->lengths && p.trials->lengths->memory;
-  return drawn && p.trials->lengths->memory->out_of_memory == p.trials->lengths->memory->processes;
-}
-
 /// What lengths that vary make the allocator reserve, which the plan of the longest samples does not say.
 Result<void> add_drawn_memory(const PlanOptions& options, const Planned& planned, sim::Prediction& p,
                               Console& console) {
@@ -151,8 +145,11 @@ Result<void> add_drawn_memory(const PlanOptions& options, const Planned& planned
   if (!lengths || !p.trials || p.out_of_memory) return {};
   auto memory = drawn_memory(planned, *lengths, options.ranks.seed(), console);
   FORESHARD_TRY(memory);
+  if (memory->all_run_out()) memory->fit = drawn_fit(planned, *lengths, options.ranks.seed(), console);
+  p.trials->lengths->memory = *memory;
   p.may_run_out_of_memory |= memory->out_of_memory > 0;
-  if (memory->num_alloc_retries > 0) {
+  if (memory->all_run_out()) p.has_time = false;
+  if (memory->num_alloc_retries > 0 && !memory->all_run_out()) {
     p.valid = false;
     p.warnings.push_back(
         fmt::format("{} of lengths that vary in {} processes of {} steps: what a retry takes is in no time",
@@ -160,8 +157,13 @@ Result<void> add_drawn_memory(const PlanOptions& options, const Planned& planned
                     memory->processes, memory->steps));
     p.not_valid.push_back(p.warnings.back());
   }
-  p.trials->lengths->memory = *memory;
   return {};
+}
+
+/// The stored run is of the longest samples alone, which fit also where drawn ones do not.
+Result<void> keep_run(const PlanOptions& options, Json json, const Workload& workload, sim::Prediction& p) {
+  if (p.lengths_run_out()) json["out_of_memory"] = false;
+  return store_run(json, workload, options.output, options.force, p.run);
 }
 
 Result<int> plan(PlanOptions& options, Console& console) {
@@ -216,8 +218,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
   Json json;  // of the text none is needed
   if (options.json || !options.output.empty())
     json = prediction_json(options.source.source.text, basis, *planned->workload, *p, fitting);
-  if (!options.output.empty())
-    FORESHARD_TRY(store_run(json, *planned->workload, options.output, options.force, p->run));
+  if (!options.output.empty()) FORESHARD_TRY(keep_run(options, json, *planned->workload, *p));
   if (options.json)
     print_json(console.out, json);
   else
@@ -229,7 +230,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
     if (options.json || std::find(p->not_valid.begin(), p->not_valid.end(), warning) == p->not_valid.end())
       console.warn(warning);
   report_failure(console, *p);
-  if (p->out_of_memory || all_run_out(*p)) return static_cast<int>(ErrorKind::out_of_memory);
+  if (p->out_of_memory || p->lengths_run_out()) return static_cast<int>(ErrorKind::out_of_memory);
   return p->deadlock || p->link_ends_job() ? static_cast<int>(ErrorKind::deadlock) : static_cast<int>(kDone);
 }
 

@@ -27,6 +27,12 @@ struct LastRank {
   double awaited_ms = 0;  ///< for how long each other rank's collectives stood and waited for it then, on average
 };
 
+/// A change of settings under which none of these processes runs out of memory.
+struct DrawnFit {
+  std::string setting;  ///< as plan's options
+  Bytes most = 0;       ///< peak of reserved memory, of the process that reserves most
+};
+
 /// What the allocator reserves in processes of so many steps, each with lengths of its own draws: more than the longest
 /// samples alone ask for, as soon as a step's blocks do not fit another's requests.
 struct DrawnMemory {
@@ -37,6 +43,9 @@ struct DrawnMemory {
   Bytes most = 0;
   std::size_t out_of_memory = 0;       ///< processes that run out of memory
   std::int64_t num_alloc_retries = 0;  ///< of all
+  std::optional<DrawnFit> fit = {};    ///< where all run out of memory and it was looked for
+  /// The job has no step then.
+  [[nodiscard]] bool all_run_out() const { return processes > 0 && out_of_memory == processes; }
 };
 
 /// Where each rank draws the length of its samples for each step.

@@ -96,3 +96,54 @@ TEST_CASE("a stored run is planned on its own machine, unless another is asked f
   CHECK(machine({}) == "a100");
   CHECK(machine({"--machine", "h100"}) == "h100");
 }
+
+TEST_CASE("lengths of which every process runs out of memory have no step, and the plan says what would fit") {
+  const std::vector<std::string> asked{"plan",     "llama-1b", "--gpus",         "4",
+                                       "--batch",  "4",        "--param-dtype",  "bfloat16",
+                                       "--trials", "2",        "--memory-limit", "44GiB",
+                                       "--seed",   "20",       "--lengths",      "512:1,1024:1,2048:1,3072:1"};
+  const Answer text = run_cli(asked);
+  CHECK(text.status == 10);
+  CHECK(text.out.starts_with("does not fit: 4 of 4 processes run out of memory in 300 steps whose lengths vary"));
+  const std::size_t second = text.out.find('\n') + 1;
+  CHECK(text.out.substr(second, text.out.find('\n', second) - second).find(" would fit: at most ") !=
+        std::string::npos);
+  CHECK(text.out.find("ms a step") == std::string::npos);
+  CHECK(text.out.find("a step takes") == std::string::npos);
+  std::vector<std::string> as_json = asked;
+  as_json.emplace_back("--json");
+  const json j = json::parse(run_cli(as_json).out);
+  CHECK(j["out_of_memory"] == true);
+  for (const char* key : {"step_ms", "tokens_per_s_per_gpu", "mfu", "peak_allocated_bytes"}) {
+    INFO(key);
+    CHECK(j[key].is_null());
+  }
+  CHECK(j["trials"]["step_ms"].is_null());
+  CHECK(j["trials"]["steps_ms"].empty());
+  const json& memory = j["trials"]["lengths"]["memory"];
+  CHECK(memory["out_of_memory"] == 4);
+  CHECK(j["peak_reserved_bytes"] == memory["peak_reserved_bytes"]["most"]);
+  REQUIRE(memory["fits_with"].is_string());
+}
+
+TEST_CASE("what --lengths and a file of --rank-seq take") {
+  const auto refused = [](const std::string& lengths) {
+    const Answer answer = run_cli({"plan", "llama-tiny", "--gpus", "4", "--batch", "4", "--lengths", lengths});
+    CHECK(answer.status != 0);
+    return answer.err;
+  };
+  CHECK(refused("2048").find("2048:1 is that length alone") != std::string::npos);
+  CHECK(refused("512:-1").find("no such file") == std::string::npos);
+  CHECK(refused("512:-1").find("512:-1") != std::string::npos);
+  CHECK(refused("no-such.txt").find("a histogram of LENGTH:WEIGHT") != std::string::npos);
+  const TemporaryFolder folder;
+  const std::string file = folder.write("lengths.txt", "# rank 0 first\n1024\n\n512  # short\n1024\n1024\n");
+  const auto plan = [&](const std::string& lengths) {
+    return run_cli({"plan", "llama-tiny", "--gpus", "4", "--batch", "4", "--seq", "1024", "--rank-seq", lengths});
+  };
+  const Answer of_file = plan("@" + file);
+  CHECK(of_file.status == 0);
+  CHECK(of_file.out == plan("1=512").out);
+  const Answer few = plan("@" + folder.write("few.txt", "1024\n"));
+  CHECK(few.err.find("1 lengths, the job has 4 ranks") != std::string::npos);
+}
