@@ -7,6 +7,7 @@
 
 #include "cli/reports/as_it_is.hpp"
 #include "cli/reports/plan_command.hpp"
+#include "cli/reports/run_summary.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_tables.hpp"
@@ -224,10 +225,13 @@ std::vector<std::string> not_simulated(const TimeReport& report) {
 
 void print_time(std::ostream& out, const TimeReport& report, bool detail) {
   for (const std::string& line : time_answer(report)) out << in_line(line) << ".\n";
-  if (report.stragglers)
-    out << "Ranks: " << in_line(straggler_sentences(*report.stragglers).front()) << ".\n";
-  else if (report.run.ranks.size() > 1)
+  // A plan whose steps differ has said it of their mean: of one of them it would be another number.
+  const bool said = StepShapes(report.run).differ() && !plan_text(report.run, "ranks", "sentence").empty();
+  if (report.stragglers) {
+    if (!said) out << "Ranks: " << in_line(straggler_sentences(*report.stragglers).front()) << ".\n";
+  } else if (report.run.ranks.size() > 1) {
     out << "Ranks: not held against one another in this step, whose begin is not known of all of them.\n";
+  }
   const bool planned = report.clean && report.clean->time;
   if (planned) print_causes(out, report.clean->run, *report.clean->time, "planned step", detail);
   if (!planned || detail) {
