@@ -74,26 +74,28 @@ std::string given_back(const ForecastReport& report) {
 /// tenth of the steps, and in the last one of few, goes on.
 std::string growth(const ForecastReport& report) {
   constexpr std::size_t kQuiet = 10;
-  std::size_t last = 0;
-  Bytes least = UINT64_MAX;
-  Bytes most = 0;
-  bool any = false;
-  for (const SeedForecast& seed : report.seeds) {
-    last = std::max(last, seed.last_growth().value_or(0));
-    any = any || seed.last_growth();
-    least = std::min(least, seed.peak_reserved());
-    most = std::max(most, seed.peak_reserved());
-  }
-  const std::string at = format_bytes(least) == format_bytes(most) || report.seeds.size() < 2
-                             ? format_bytes(most)
-                             : fmt::format("{} ({} to {} over {} seeds)", format_bytes(most), format_bytes(least),
-                                           format_bytes(most), report.seeds.size());
+  const bool several = report.seeds.size() > 1;
+  const auto by_growth = [](const SeedForecast& a, const SeedForecast& b) { return a.last_growth() < b.last_growth(); };
+  const auto by_peak = [](const SeedForecast& a, const SeedForecast& b) {
+    return a.peak_reserved() < b.peak_reserved();
+  };
+  const SeedForecast& latest = *std::max_element(report.seeds.begin(), report.seeds.end(), by_growth);
+  const auto [least, most] = std::minmax_element(report.seeds.begin(), report.seeds.end(), by_peak);
+  const std::string from = format_bytes(least->peak_reserved()), to = format_bytes(most->peak_reserved());
+  const std::string at = from == to ? to : fmt::format("{} to {}", from, to);
+  const std::string of_seeds = several ? fmt::format(" in any of {} seeds", report.seeds.size()) : std::string();
   const std::string within = format_bytes(report.capacity);
-  if (!any) return fmt::format("reserved does not grow, at {}; fits {}", at, within);
-  if (last + std::max<std::size_t>(1, report.steps / kQuiet) >= report.steps)
-    return fmt::format("reserved still grew at step {} of {}, to {}; these steps fit {}", last, report.steps, at,
+  if (!latest.last_growth()) return fmt::format("reserved does not grow{}, at {}; fits {}", of_seeds, at, within);
+  const std::size_t last = *latest.last_growth();
+  if (last + std::max<std::size_t>(1, report.steps / kQuiet) < report.steps)
+    return fmt::format("reserved has not grown since step {} of {}{}, at {}; fits {}", last, report.steps, of_seeds, at,
                        within);
-  return fmt::format("reserved has not grown since step {} of {}, at {}; fits {}", last, report.steps, at, within);
+  if (!several)
+    return fmt::format("reserved still grew at step {} of {}, to {}; these steps fit {}", last, report.steps, to,
+                       within);
+  return fmt::format(
+      "reserved still grew at step {} of {} in seed {}, to {} there; {} over {} seeds; these steps fit {}", last,
+      report.steps, latest.seed, format_bytes(latest.peak_reserved()), at, report.seeds.size(), within);
 }
 
 }  // namespace
