@@ -23,6 +23,12 @@ bool few(const sim::Lengths& lengths) {
   return lengths.possible().size() <= kMaxDrawn;
 }
 
+/// Of one number: how every sample is said to have that length.
+std::string single_words(const std::string& text) {
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return {};
+  return fmt::format("; {}:1 is that length alone", text);
+}
+
 struct SaidLengths {
   sim::Lengths lengths;
   std::string digest;  ///< of what says them
@@ -41,7 +47,7 @@ Result<SaidLengths> read_given(const std::string& text) {
     const bool digit_first = !text.empty() && text.front() >= '0' && text.front() <= '9';
     if (digit_first || text.find_first_of(":,") != std::string::npos || text.find("..") != std::string::npos)
       file.error().what = "is no histogram of lengths, and as a file of them " + file.error().what;
-    file.error().hint = sim::kLengthForms;
+    file.error().hint = sim::kLengthForms + single_words(text);
     return tl::unexpected(std::move(file).error());
   }
   return with(sim::parse_length_list(*file, text), *file);
@@ -81,8 +87,9 @@ void LengthsOption::add_to(OptionSet& set) {
                  "place of --seq")
       .type_name("FILE|HISTOGRAM");
   set.add_option("--pad", pad_,
-                 "round each of --lengths up to a multiple; default: 1, or the least power of two that leaves at most "
-                 "64 lengths")
+                 fmt::format("round each of --lengths up to a multiple; default: 1, or the least power of two that "
+                             "leaves at most {} lengths",
+                             kMaxDrawn))
       .type_name("N")
       .range(1U, kMaxPad);
 }

@@ -125,24 +125,18 @@ Result<void> parse_lengths(const std::string& text, Lengths& out) {
   return {};
 }
 
-/// A file of a length a line, rank 0's first.
+/// A file of a length a line, rank 0's first, as --lengths reads one.
 Result<void> read_lengths(const std::string& path, std::uint32_t world, Lengths& out) {
   const auto text = traces::read_text(path);
   FORESHARD_TRY(text);
-  std::uint32_t rank = 0;
-  for (std::size_t begin = 0; begin < text->size(); ++rank) {
-    const std::size_t end = std::min(text->find('\n', begin), text->size());
-    const std::string line = text->substr(begin, end - begin);
-    const auto seq = parse_count(line);
-    if (!seq || *seq == 0)
-      return fail(ErrorKind::usage, fmt::format("'{}' is no number of tokens", line),
-                  fmt::format("{}:{}", path, rank + 1), "a line is the length of one rank, rank 0's first");
-    FORESHARD_TRY(said_once(kRankSeq, rank, !out.emplace(rank, *seq).second));
-    begin = end + 1;
-  }
-  if (rank == world) return {};
-  return fail(ErrorKind::usage, fmt::format("{} lengths, the job has {} ranks", rank, world), path,
-              "give a line for each rank");
+  const auto lengths = sim::parse_length_list(*text, path);
+  FORESHARD_TRY(lengths);
+  if (lengths->size() != world)
+    return fail(ErrorKind::usage, fmt::format("{} lengths, the job has {} ranks", lengths->size(), world), path,
+                "give a line for each rank, rank 0's first");
+  for (std::uint32_t rank = 0; rank < world; ++rank)
+    FORESHARD_TRY(said_once(kRankSeq, rank, !out.emplace(rank, lengths->at(0, rank)).second));
+  return {};
 }
 
 /// Whether ranks of the planned job can have lengths of their own.

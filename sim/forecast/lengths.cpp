@@ -194,7 +194,7 @@ Result<Lengths> parse_distribution(std::string_view text) {
     const auto weight =
         colon == std::string_view::npos ? Result<std::uint32_t>(0U) : parse_count(one.substr(colon + 1));
     if (!length || !weight || *weight == 0)
-      return refuse(fmt::format("'{}' is no length with its weight", one.substr(0, 40)));
+      return refuse(fmt::format("'{}' is no LENGTH:WEIGHT, both whole numbers from 1", one.substr(0, 40)));
     if (!weights.emplace(*length, *weight).second) return refuse(fmt::format("length {} is given twice", *length));
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
     if (comma != std::string_view::npos && text.empty()) return refuse("the histogram ends in a comma");
@@ -210,7 +210,9 @@ Result<Lengths> parse_distribution(std::string_view text) {
 
 bool is_distribution(std::string_view text) {
   if (text.starts_with(kUniform) || text.starts_with(kLognormal)) return true;
-  return text.find(':') != std::string_view::npos && text.find_first_not_of("0123456789:,") == std::string_view::npos;
+  // A slip in a number, a sign or a point, is told as one.
+  return text.find(':') != std::string_view::npos &&
+         text.find_first_not_of("0123456789:,.+- ") == std::string_view::npos;
 }
 
 }  // namespace foreshard::sim

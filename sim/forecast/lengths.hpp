@@ -18,7 +18,8 @@ inline constexpr std::uint32_t kMaxLength = 1U << 24U;
 
 /// What --lengths takes, as a hint.
 inline constexpr const char* kLengthForms =
-    "give a file with one length a line, 512:10,1024:5, uniform:256..2048 or lognormal:700,0.55,256..2048";
+    "give a file with one length a line, a histogram of LENGTH:WEIGHT as 512:10,1024:5, uniform:256..2048 or "
+    "lognormal:700,0.55,256..2048";
 
 class Lengths {
  public:
