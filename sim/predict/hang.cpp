@@ -213,7 +213,6 @@ std::string text_of(const Hang& hang) {
     out += fmt::format("rank {} issues nothing from step {} on\n", dead.rank, dead.step);
   for (const auto& [rank, skipped] : hang.skips)
     out += fmt::format("rank {} does not run {} from step {} on\n", rank, skipped.unit, skipped.from_step);
-  for (const MixedCollectives& mixed : hang.mixed) out += text_of(mixed) + '\n';
   for (const Hang::Ranks& ranks : hang.ranks) {
     std::string waits;
     for (const Hang::Collective& wait : ranks.waits)
