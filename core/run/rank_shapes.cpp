@@ -14,7 +14,38 @@ std::string rank_shapes_text(const std::vector<RankShape>& shapes) {
   return out.dump();
 }
 
+namespace {
+
+/// Of a plan whose ranks have lengths of their own: those of the ranks whose ops it kept, by its groups of equal ones.
+std::vector<RankShape> planned_shapes(const Run& run) {
+  const auto found = run.results.find("ranks");
+  if (found == run.results.end() || !run.settings.batch || run.settings.seq.value_or(1) == 1) return {};
+  const nlohmann::json ranks = parse_json_text(found->second);
+  if (!ranks.is_object() || !ranks.value("mean_seq", nlohmann::json()).is_number()) return {};
+  std::vector<RankShape> out;
+  for (const RankRecord& of : run.ranks) out.push_back({of.rank, *run.settings.batch, *run.settings.seq});
+  const auto number = [](const nlohmann::json& value) {
+    return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+  };
+  for (const nlohmann::json& group : ranks.value("groups", nlohmann::json::array())) {
+    if (!group.is_object()) return {};
+    const std::uint64_t seq = number(group.value("seq", nlohmann::json()));
+    for (const nlohmann::json& run_of : group.value("members", nlohmann::json::array())) {
+      if (!run_of.is_array() || run_of.size() != 3 || number(run_of[2]) == 0) return {};
+      const std::uint64_t first = number(run_of[0]), count = number(run_of[1]), stride = number(run_of[2]);
+      for (RankShape& of : out)
+        if (seq > 0 && of.rank >= first && (of.rank - first) % stride == 0 && (of.rank - first) / stride < count)
+          of.seq = static_cast<std::uint32_t>(seq);
+    }
+  }
+  std::sort(out.begin(), out.end(), [](const RankShape& a, const RankShape& b) { return a.rank < b.rank; });
+  return out;
+}
+
+}  // namespace
+
 std::vector<RankShape> rank_shapes(const Run& run) {
+  if (run.info.kind == RunKind::planned) return planned_shapes(run);
   const auto found = run.results.find(kRankShapes);
   if (found == run.results.end()) return {};
   const nlohmann::json list = parse_json_text(found->second);

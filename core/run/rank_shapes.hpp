@@ -17,7 +17,7 @@ inline constexpr const char* kRankShapes = "rank_shapes";
 /// Its text.
 [[nodiscard]] std::string rank_shapes_text(const std::vector<RankShape>& shapes);
 
-/// By rank; empty: all ranks' are equal, or they are not known.
+/// By rank; of a plan those whose ops it kept. Empty: all ranks' are equal, or they are not known.
 [[nodiscard]] std::vector<RankShape> rank_shapes(const Run& run);
 
 /// Tokens (samples, of those without a length) of a microbatch.

@@ -126,6 +126,16 @@ Result<void> check_recorded(const Run& run, const std::string& file) {
   return {};
 }
 
+/// The lowest rank that has most tokens, where that is more than the first recorded rank's.
+std::optional<std::uint32_t> with_more(const std::vector<RankShape>& shapes, const std::vector<RankRecord>& ranks) {
+  const auto own = std::find_if(shapes.begin(), shapes.end(),
+                                [&](const RankShape& shape) { return shape.rank == ranks.front().rank; });
+  if (own == shapes.end()) return std::nullopt;
+  const auto most = std::max_element(
+      shapes.begin(), shapes.end(), [](const RankShape& a, const RankShape& b) { return tokens_of(a) < tokens_of(b); });
+  return tokens_of(*most) > tokens_of(*own) ? std::optional(most->rank) : std::nullopt;
+}
+
 /// One import while it grows. Each step leaves what the later ones need.
 class Importer {
  public:
@@ -477,11 +487,15 @@ void Importer::keep_shapes(const std::vector<std::optional<std::uint32_t>>& file
   run().results[kRankShapes] = rank_shapes_text(shapes);
 }
 
-/// Steps were measured while another rank was late, as the profiled ones show. One that has less to do than all others
-/// is late under the profiler alone, whose work on the host its GPU's does not cover.
+/// Steps were measured while another rank was late, as the profiled ones show, or was given more to do. One that has
+/// less to do than all others is late under the profiler alone, whose work on the host its GPU's does not cover.
 Result<void> Importer::note_late_rank() {
   Run& r = run();
   if (!r.measured) return {};
+  if (const auto most = with_more(rank_shapes(r), r.ranks)) {
+    r.measured->late_rank = static_cast<std::int32_t>(*most);
+    return {};
+  }
   const auto found = find_stragglers(r);
   if (!found || !found->late || work_apart(found->shapes, found->late->rank) == WorkApart::less) return {};
   if (found->late->rank != r.ranks.front().rank) r.measured->late_rank = static_cast<std::int32_t>(found->late->rank);
