@@ -148,7 +148,10 @@ Result<void> add_drawn_memory(const PlanOptions& options, const Planned& planned
   if (memory->all_run_out()) memory->fit = drawn_fit(planned, *lengths, options.ranks.seed(), console);
   p.trials->lengths->memory = *memory;
   p.may_run_out_of_memory |= memory->out_of_memory > 0;
-  if (memory->all_run_out()) p.has_time = false;
+  if (memory->all_run_out()) {
+    p.has_time = false;
+    p.utilization = {};
+  }
   if (memory->num_alloc_retries > 0 && !memory->all_run_out()) {
     p.valid = false;
     p.warnings.push_back(

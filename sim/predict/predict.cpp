@@ -119,7 +119,7 @@ std::int32_t keeps_up(const HostScale& scale, const std::vector<RankDifference>&
   return std::any_of(differences.begin(), differences.end(), plays_late_rank) ? -1 : scale.late_rank;
 }
 
-void add_differences(const PredictRequest& request, Prediction& p) {
+void add_differences(const Workload& workload, const PredictRequest& request, Prediction& p) {
   const Differences& differences = request.differences;
   if (request.lengths) p.longest_drawn = request.lengths->lengths.back();
   p.unlike = !differences.empty();
@@ -127,6 +127,7 @@ void add_differences(const PredictRequest& request, Prediction& p) {
   p.slow_adapters = differences.slow_adapters;
   p.slow_links = differences.slow_links;
   p.keeps_up = keeps_up(p.host_scale, differences.ranks);
+  p.rank_shapes = workload.rank_shapes;
 }
 
 /// Whether blocks differ in how often they were passed over (garbage collection), which a snapshot does not show.
@@ -336,17 +337,14 @@ Result<RankSimulation> with_bound(const Workload& adapted, const PredictRequest&
   return std::move(*ranks);
 }
 
-/// What each rank of a recording was given, where the plan has that: shapes_of_job().
-std::vector<StepShape> add_shapes(const Workload& workload, const Settings& settings, Prediction& p) {
-  std::vector<StepShape> of_ranks = shapes_of_job(workload, settings);
-  p.rank_shapes = workload.rank_shapes;
+/// What the step gets done, and MFU where it is `timed`; of a recording whose ranks were given unlike work their mean,
+/// where the plan has that (shapes_of_job()).
+void add_work(const Workload& workload, const Workload& adapted, const MachineProfile& machine,
+              const Settings& settings, bool timed, Prediction& p) {
+  const std::vector<StepShape> of_ranks = shapes_of_job(workload, settings);
   p.counts_ranks = !of_ranks.empty();
-  return of_ranks;
-}
-
-void add_work(const Workload& workload, const Settings& settings, const std::vector<StepShape>& of_ranks,
-              Prediction& p) {
   p.work = of_ranks.empty() ? work_of_steps(workload, settings, p.cycle) : work_of_shapes(of_ranks, settings);
+  if (timed) p.utilization = model_flops_utilization(adapted, settings, machine.peaks, p.step_ms, of_ranks);
 }
 
 /// PredictRequest::step_alone.
@@ -442,7 +440,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   auto scale = request.host_scale ? Result<HostScale>(*request.host_scale) : find_host_scale(workload, machine);
   FORESHARD_TRY(scale);
   p.host_scale = *scale;
-  add_differences(request, p);
+  add_differences(workload, request, p);
   p.host = host_confidence(workload);
   if (elsewhere) move_to(machine, *elsewhere, request.settings.pytorch, adapted->workload, p);
   const auto optimizer = exchange_optimizer(workload, machine, request.settings, adapted->workload, p);
@@ -459,7 +457,6 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.collectives_ran = simulation.collectives_ran;
   add_memory(w, request, simulation, p);
   FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, p));
-  const std::vector<StepShape> of_ranks = add_shapes(workload, request.settings, p);
   const bool timed = w.has_timing && p.time_unknown.empty() && !p.out_of_memory && !p.deadlock && !request.memory_only;
   if (timed && request.step_alone) FORESHARD_TRY(add_step_alone(workload, w, machine, request, simulation, p));
   if (timed && !request.step_alone) {
@@ -475,9 +472,8 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     judge_basis(machine.prediction, workload, request.settings, bound.host, *found, p);
     if (optimizer) judge_optimizer(machine.prediction, *optimizer, p);
     judge_gemms(machine.prediction, workload, others.gemms, p);
-    p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms, of_ranks);
   }
-  add_work(workload, request.settings, of_ranks, p);
+  add_work(workload, w, machine, request.settings, timed && !request.step_alone, p);
   count_lengths(request, machine, others, p);
   if (!w.has_timing)
     p.warnings.push_back(
