@@ -1,6 +1,7 @@
 #include "sim/tune/tried_points.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -11,8 +12,6 @@
 namespace foreshard::sim {
 namespace {
 
-/// As many are chosen before it is looked at what they bring, on any number of threads.
-constexpr std::size_t kAtOnce = 32;
 /// As many are begun before it is asked whether time is left.
 constexpr std::size_t kBegun = 4;
 
@@ -25,14 +24,17 @@ TriedPoints::TriedPoints(WorkloadSource& source, const MachineProfile& machine, 
   most_reserved_ = capacity - std::min(capacity, request.headroom);
 }
 
-std::vector<std::optional<std::size_t>> TriedPoints::run(const std::vector<Neighbour>& list, Prune prune) {
+Result<std::vector<std::optional<std::size_t>>> TriedPoints::run(const std::vector<Neighbour>& list, Prune prune) {
   std::vector<std::string> keys;
-  std::vector<const Neighbour*> batch;
+  Neighbours batch;
   std::vector<std::string> classes;
-  const auto flush = [&] {
-    for (std::size_t i = simulate(batch, classes); i < batch.size(); ++i) index_of_.erase(text_of(batch[i]->settings));
+  const auto flush = [&]() -> Result<void> {
+    const auto done = simulate(batch, classes);
+    FORESHARD_TRY(done);
+    for (std::size_t i = *done; i < batch.size(); ++i) index_of_.erase(text_of(batch[i]->settings));
     batch.clear();
     classes.clear();
+    return {};
   };
   std::size_t planned = points_.size();
   for (const Neighbour& one : list) {
@@ -50,9 +52,9 @@ std::vector<std::optional<std::size_t>> TriedPoints::run(const std::vector<Neigh
     index_of_.emplace(keys.back(), planned++);
     batch.push_back(&one);
     classes.push_back(std::move(of_class));
-    if (batch.size() == kAtOnce) flush();
+    if (batch.size() == kBatch) FORESHARD_TRY(flush());
   }
-  flush();
+  FORESHARD_TRY(flush());
   std::vector<std::optional<std::size_t>> out;
   for (const std::string& key : keys) {
     const auto at = index_of_.find(key);
@@ -61,22 +63,45 @@ std::vector<std::optional<std::size_t>> TriedPoints::run(const std::vector<Neigh
   return out;
 }
 
-std::size_t TriedPoints::simulate(const std::vector<const Neighbour*>& batch, const std::vector<std::string>& classes) {
+std::vector<SweepPoint> TriedPoints::simulated(const Neighbours& batch, const std::vector<std::size_t>& places) const {
   PointRequest request = shared_;
   request.step_alone = true;
+  std::vector<SweepPoint> points(places.size());
+  for_each(points.size(), request_.threads,
+           [&](std::size_t i) { points[i] = simulate_point(source_, machine_, request, batch[places[i]]->settings); });
+  return points;
+}
+
+void TriedPoints::keep(std::vector<SweepPoint> points, const Neighbours& batch, const std::vector<std::string>& classes,
+                       std::size_t from) {
+  for (std::size_t i = 0; i < points.size(); ++i)
+    keep(std::move(points[i]), batch[from + i]->phrase, classes[from + i]);
+  if (request_.on_progress) request_.on_progress({points_.size(), best_ ? points_[*best_].point.step_ms : 0});
+}
+
+Result<std::size_t> TriedPoints::simulate(const Neighbours& batch, const std::vector<std::string>& classes) {
+  if (request_.share) return simulate_shared(batch, classes);
   const std::size_t begun = request_.is_over ? std::max<std::size_t>(kBegun, request_.threads) : batch.size();
   std::size_t done = 0;
   while (done < batch.size() && limit_ != TuneEnd::time) {
-    std::vector<SweepPoint> points(std::min(begun, batch.size() - done));
-    for_each(points.size(), request_.threads,
-             [&](std::size_t i) { points[i] = simulate_point(source_, machine_, request, batch[done + i]->settings); });
-    for (std::size_t i = 0; i < points.size(); ++i)
-      keep(std::move(points[i]), batch[done + i]->phrase, classes[done + i]);
-    done += points.size();
-    if (request_.on_progress) request_.on_progress({points_.size(), best_ ? points_[*best_].point.step_ms : 0});
+    std::vector<std::size_t> places(std::min(begun, batch.size() - done));
+    std::iota(places.begin(), places.end(), done);
+    keep(simulated(batch, places), batch, classes, done);
+    done += places.size();
     if (request_.is_over && request_.is_over()) limit_ = TuneEnd::time;
   }
   return done;
+}
+
+Result<std::size_t> TriedPoints::simulate_shared(const Neighbours& batch, const std::vector<std::string>& classes) {
+  if (batch.empty()) return 0;
+  TuneBatch shared{shared_batches_++, {}};
+  for (const Neighbour* one : batch) shared.settings.push_back(&one->settings);
+  auto points = request_.share(shared, [&](const auto& places) { return simulated(batch, places); });
+  FORESHARD_TRY(points);
+  for (std::size_t i = 0; i < batch.size(); ++i) (*points)[i].settings = batch[i]->settings;
+  keep(std::move(*points), batch, classes, 0);
+  return batch.size();
 }
 
 TunedPoint TriedPoints::whole(const Neighbour& one) const {

@@ -29,8 +29,8 @@ class TriedPoints {
 
   enum class Prune : std::uint8_t { no, by_bounds };
   /// Simulates those that were not yet, in their order, as far as limits allow. By neighbour: its point, where there
-  /// is one.
-  std::vector<std::optional<std::size_t>> run(const std::vector<Neighbour>& list, Prune prune);
+  /// is one. Errors: TuneRequest::share's.
+  [[nodiscard]] Result<std::vector<std::optional<std::size_t>>> run(const std::vector<Neighbour>& list, Prune prune);
 
   [[nodiscard]] const std::vector<TunedPoint>& points() const { return points_; }
   /// The same, given away: nothing else may be asked behind it.
@@ -66,8 +66,15 @@ class TriedPoints {
  private:
   [[nodiscard]] bool is_pruned(const std::string& of_class) const;
   void keep(SweepPoint point, const std::string& phrase, const std::string& of_class);
+  using Neighbours = std::vector<const Neighbour*>;
   /// How many of them, from the first on: fewer than all where the time is over.
-  std::size_t simulate(const std::vector<const Neighbour*>& batch, const std::vector<std::string>& classes);
+  Result<std::size_t> simulate(const Neighbours& batch, const std::vector<std::string>& classes);
+  Result<std::size_t> simulate_shared(const Neighbours& batch, const std::vector<std::string>& classes);
+  /// Those that `places` names.
+  [[nodiscard]] std::vector<SweepPoint> simulated(const Neighbours& batch,
+                                                  const std::vector<std::size_t>& places) const;
+  void keep(std::vector<SweepPoint> points, const Neighbours& batch, const std::vector<std::string>& classes,
+            std::size_t from);
 
   WorkloadSource& source_;
   const MachineProfile& machine_;
@@ -84,6 +91,7 @@ class TriedPoints {
   std::optional<std::size_t> best_;
   std::optional<TuneEnd> limit_;
   std::size_t pruned_ = 0;
+  std::size_t shared_batches_ = 0;
 };
 
 }  // namespace foreshard::sim

@@ -64,17 +64,19 @@ class Tuner {
 
   Result<TuneResult> find() {
     FORESHARD_TRY(try_start());
-    uniform_ = best_of(tried_.run(uniform_points(request_), TriedPoints::Prune::no));
+    const auto uniform = tried_.run(uniform_points(request_), TriedPoints::Prune::no);
+    FORESHARD_TRY(uniform);
+    uniform_ = best_of(*uniform);
     FORESHARD_TRY(go_deeper());
-    try_kept();
+    FORESHARD_TRY(try_kept());
     FORESHARD_TRY(search());
-    simplify();
+    FORESHARD_TRY(simplify());
     return finish();
   }
 
  private:
   Result<void> try_start() {
-    tried_.run({{request_.start, "as asked for", {}, {}}}, TriedPoints::Prune::no);
+    FORESHARD_TRY(tried_.run({{request_.start, "as asked for", {}, {}}}, TriedPoints::Prune::no));
     if (tried_.points().empty()) return fail(ErrorKind::usage, "a search of no points finds nothing", "--points");
     const SweepPoint& start = tried_.points().front().point;
     if (start.state == SweepPoint::State::refused) return fail(ErrorKind::usage, start.reason);
@@ -91,22 +93,24 @@ class Tuner {
     const auto units = units_at(request_.start, **workload);
     FORESHARD_TRY(units);
     const Position position{request_.start, request_.allowed, request_.start, **workload, *units, {}, false};
-    greedy_ = best_of(tried_.run(deeper_prefetch(position), TriedPoints::Prune::no));
+    const auto deeper = tried_.run(deeper_prefetch(position), TriedPoints::Prune::no);
+    FORESHARD_TRY(deeper);
+    greedy_ = best_of(*deeper);
     return {};
   }
 
   /// Embedding and head on their own, with some of the units kept, on the best uniform settings: what a walk that must
   /// gain with each change may not come to.
-  void try_kept() {
-    if (!uniform_) return;
+  Result<void> try_kept() {
+    if (!uniform_) return {};
     Settings at = point(*uniform_).settings;
     at.fully_shard_embedding_and_head = true;
     at.reshard_after_forward = {};
     at.reshard_of_unit.clear();
     const auto workload = source_.at(at);
-    if (!workload) return;  // a source that has no such units
+    if (!workload) return {};  // a source that has no such units
     const auto units = units_at(at, **workload);
-    if (!units) return;
+    if (!units) return {};
     std::vector<Neighbour> list;
     const std::uint32_t most = most_kept_units(at, *units);
     for (const std::uint32_t quarters : {1U, 2U, 3U}) {
@@ -115,7 +119,8 @@ class Tuner {
       if (check(settings) && request_.allowed.holds(changed_families(request_.start, settings)))
         list.push_back({std::move(settings), "embedding and head on their own, some units kept", {}, {}});
     }
-    tried_.run(list, TriedPoints::Prune::no);
+    FORESHARD_TRY(tried_.run(list, TriedPoints::Prune::no));
+    return {};
   }
 
   Result<void> search() {
@@ -154,16 +159,17 @@ class Tuner {
     const Position position{
         request_.start, request_.allowed, at, **workload, *units, waits->exposed, !fits || tried_.retries(index)};
     const std::vector<Neighbour> list = neighbours(position);
-    const auto points = tried_.run(list, TriedPoints::Prune::by_bounds);
+    const auto run = tried_.run(list, TriedPoints::Prune::by_bounds);
+    FORESHARD_TRY(run);
     // Those that are better than where they come from, the best first, on top of one another.
     std::vector<std::pair<std::size_t, std::size_t>> better;  // point, place in the list
     for (std::size_t i = 0; i < list.size(); ++i)
-      if (points[i] && tried_.is_better(*points[i], index)) better.emplace_back(*points[i], i);
+      if (const auto& point = (*run)[i]; point && tried_.is_better(*point, index)) better.emplace_back(*point, i);
     std::sort(better.begin(), better.end(),
               [this](const auto& a, const auto& b) { return tried_.is_better(a.first, b.first); });
     std::vector<Neighbour> best_first;
     for (const auto& [point, place] : better) best_first.push_back(list[place]);
-    tried_.run(together(position, best_first), TriedPoints::Prune::by_bounds);
+    FORESHARD_TRY(tried_.run(together(position, best_first), TriedPoints::Prune::by_bounds));
     return {};
   }
 
@@ -207,16 +213,18 @@ class Tuner {
 
   /// The best with one change less, until each brings something: no slower than what is equal to the fastest, and no
   /// larger. Its point is `best_`.
-  void simplify() {
+  Result<void> simplify() {
     choose_among_equals();
-    if (!best_) return;
+    if (!best_) return {};
     const double limit = point(*tried_.best()).step_ms * (1 + kEqualSteps);
     for (bool again = true; again && !tried_.limit();) {
       again = false;
       const std::string phrase = tried_.points()[*best_].phrase;
       std::vector<Neighbour> list = simpler_settings(request_.start, point(*best_).settings);
       for (Neighbour& one : list) one.phrase = phrase;
-      for (const auto& simpler : tried_.run(list, TriedPoints::Prune::no)) {
+      const auto points = tried_.run(list, TriedPoints::Prune::no);
+      FORESHARD_TRY(points);
+      for (const auto& simpler : *points) {
         if (!simpler || !tried_.is_comparable(*simpler, *best_) || point(*simpler).step_ms > limit) continue;
         if (static_cast<double>(point(*simpler).peaks.reserved) > most_) continue;
         best_ = simpler;
@@ -224,6 +232,7 @@ class Tuner {
         break;
       }
     }
+    return {};
   }
 
   /// Where nothing else is against it than its retries.
@@ -349,7 +358,7 @@ class Tuner {
   }
 
   /// One family at a time as the start has it: simplify() tried them.
-  void add_changes() {
+  Result<void> add_changes() {
     const Settings best = point(*best_).settings;
     std::vector<Neighbour> list;
     for (const MoveFamily family : kEnumValues<MoveFamily>) {
@@ -357,27 +366,34 @@ class Tuner {
       if (without != best) list.push_back({std::move(without), "one change less", {}, {}});
     }
     const auto points = tried_.run(list, TriedPoints::Prune::no);
+    FORESHARD_TRY(points);
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (!points[i]) {  // a limit came first
+      const auto& tried = (*points)[i];
+      if (!tried) {  // a limit came first
         ++out_.changes_not_tried;
         continue;
       }
       ChangeWorth worth{setting_text(list[i].settings, best), {}, 0};
-      const SweepPoint& other = point(*points[i]);
+      const SweepPoint& other = point(*tried);
       worth.reserved = static_cast<std::int64_t>(other.peaks.reserved - point(*best_).peaks.reserved);
-      if (tried_.fits(*points[i]) && (!tried_.is_doubted(*points[i]) || tried_.is_doubted(*best_)))
+      if (tried_.fits(*tried) && (!tried_.is_doubted(*tried) || tried_.is_doubted(*best_)))
         worth.ms = other.step_ms - point(*best_).step_ms;
       out_.changes.push_back(std::move(worth));
     }
+    return {};
   }
 
   Result<TuneResult> finish() {
-    if (best_) add_changes();
+    if (best_) FORESHARD_TRY(add_changes());
     out_.most_reserved = tried_.most_reserved();
     out_.tried = tried_.points().size();
     out_.pruned = tried_.pruned();
     out_.end = tried_.limit().value_or(TuneEnd::nothing_helps);
     count();
+    if (request_.points_alone) {
+      out_.points = tried_.take();
+      return std::move(out_);
+    }
     if (!best_) {
       FORESHARD_TRY(plan_named({}));
       out_.points = tried_.take();

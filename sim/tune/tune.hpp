@@ -12,8 +12,8 @@
 // otherwise than asked for, comes after all others, and behind those what retries allocations in each step.
 //
 // Who: cli's tune; tests/bench. Points are those of `sweep`, as `plan` predicts them. Deterministic for any number of
-// threads: a batch is made before it is run, and of its points the best by time, memory, order is taken. A limit of
-// time alone makes the result depend on the machine.
+// threads and of tasks that share its batches: a batch is made before it is run, and of its points the best by time,
+// memory, order is taken. A limit of time alone makes the result depend on the machine.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +27,7 @@
 #include "core/settings/settings.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/sweep/sweep.hpp"
+#include "sim/tune/batch.hpp"
 #include "sim/tune/exposed.hpp"
 #include "sim/tune/move_family.hpp"
 
@@ -47,7 +48,12 @@ struct TuneRequest {
   MoveFamilies allowed = MoveFamilies::usual();
   std::optional<std::size_t> points;  ///< so many are simulated at most; none: no limit
   unsigned threads = 1;
-  std::function<bool()> is_over = {};  ///< whether no time is left; asked after every few points; empty: never
+  /// Whether no time is left; asked after every few points, but not where batches are shared; empty: never.
+  std::function<bool()> is_over = {};
+  /// Splits each batch with other tasks; empty: all is simulated here. Its error is the search's.
+  ShareBatch share = {};
+  /// Of one of these tasks: nothing is planned whole, and no point is named but in `points`.
+  bool points_alone = false;
   std::function<void(const TuneProgress&)> on_progress = {};
 };
 

@@ -286,16 +286,19 @@ put("topology", "node", """<system version="1">
 </system>
 """)
 
-put("part", "points", json.dumps({
-    "part_of": "sweep points", "schema": 1, "part": 1, "parts": 2, "fingerprint": "xxh3:0123456789abcdef", "pieces": 4,
-    "found": [{
-        "piece": piece, "state": state, "reason": "", "has_time": True, "step_ms": 12.5, "host_ms": 3.25,
-        "exposed_communication_ms": 1.0, "exposed_all_to_all_ms": 0.0, "host_bound": False, "uncertainty": 0.1, "difference": 0.02,
-        "tokens_per_s_per_gpu": 100.0, "peak_requested_bytes": 1000, "peak_allocated_bytes": 1024,
-        "peak_active_bytes": 1024, "peak_reserved_bytes": 2097152, "least_reserved_bytes": 2097152,
-        "most_reserved_bytes": 2097152, "may_run_out_of_memory": False, "num_alloc_retries": 0,
-        "step_num_alloc_retries": 0, "valid": False, "not_valid": ["modelled"], "warnings": [], "not_as_asked": []}
-        for piece, state in ((1, "ran"), (3, "refused"))]}))
+for name, kind in (("points", "sweep points"), ("searched", "a search's points")):
+    put("part", name, json.dumps({
+        "part_of": kind, "schema": 1, "part": 1, "parts": 2, "fingerprint": "xxh3:0123456789abcdef", "pieces": 4,
+        "found": [{
+            "piece": piece, "state": state, "reason": "", "has_time": True, "step_ms": 12.5, "host_ms": 3.25,
+            "exposed_communication_ms": 1.0, "exposed_all_to_all_ms": 0.0, "floor_compute_ms": 9.5,
+            "floor_links_ms": 3.5, "floor_host_ms": 3.25, "host_bound": False, "host_binds": False,
+            "uncertainty": 0.1, "difference": 0.02, "tokens_per_s_per_gpu": 100.0, "peak_requested_bytes": 1000,
+            "peak_allocated_bytes": 1024, "peak_active_bytes": 1024, "peak_reserved_bytes": 2097152,
+            "least_reserved_bytes": 2097152, "most_reserved_bytes": 2097152, "may_run_out_of_memory": False,
+            "num_alloc_retries": 0, "step_num_alloc_retries": 0, "valid": False, "not_valid": ["modelled"],
+            "not_measured": 1, "warnings": [], "not_as_asked": []}
+            for piece, state in ((1, "ran"), (3, "refused"))]}))
 put("part", "trials", json.dumps({
     "part_of": "trials", "schema": 1, "part": 0, "parts": 2, "fingerprint": "xxh3:0123456789abcdef", "pieces": 3,
     "found": [{"piece": piece, "step_ns": 5_000_000, "waiting_ns": 100, "last": 2**32 - 1, "awaited_ns": 0}

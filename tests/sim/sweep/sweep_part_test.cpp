@@ -17,6 +17,8 @@ std::vector<SweepPoint> points() {
     point.uncertainty = 0.1 * static_cast<double>(i);
     point.peaks = {~Bytes{0} - i, i, 2 * i, 3 * i};
     point.num_alloc_retries = static_cast<std::int64_t>(i);
+    point.floor = {1.0 / static_cast<double>(i + 7), 0, static_cast<double>(i)};
+    point.not_measured = i;
     point.valid = i % 3 == 0;
     point.not_valid = {"modelled", std::to_string(i)};
     point.warnings = {"a warning"};
@@ -45,6 +47,9 @@ TEST_CASE("parts hold every point once, and numbers come back to the last bit") 
         CHECK(point.state == all[i].state);
         CHECK(point.reason == all[i].reason);
         CHECK(point.step_ms == all[i].step_ms);
+        CHECK(point.floor.compute_ms == all[i].floor.compute_ms);
+        CHECK(point.floor.host_ms == all[i].floor.host_ms);
+        CHECK(point.not_measured == all[i].not_measured);
         CHECK(point.peaks == all[i].peaks);
         CHECK(point.not_valid == all[i].not_valid);
         CHECK(point.warnings == all[i].warnings);
