@@ -93,6 +93,8 @@ Json row_json(const PhaseTime& row) {
           {"sum_ms", row.sum().ms()}};
 }
 
+}  // namespace
+
 std::optional<PlanMemory> memory_table(const sim::Prediction& p) {
   ExplainRequest request;
   request.largest = 0;
@@ -119,8 +121,6 @@ std::optional<PlanMemory> memory_table(const sim::Prediction& p) {
   out.rows.push_back({"free", idle - of_graph});
   return out;
 }
-
-}  // namespace
 
 PlanTime plan_time(const sim::Prediction& p) {
   if (!p.has_time || p.cycle > 1 || p.step_ms <= 0) return std::nullopt;

@@ -26,6 +26,10 @@ struct PlanMemory {
   Bytes reserved = 0;      ///< the rows' sum
 };
 
+/// Of the step whose peak decides what fits; of a plan that ran out of memory until then. None: the run has no such
+/// step, or not every op (PredictRequest::ops_alone).
+[[nodiscard]] std::optional<PlanMemory> memory_table(const sim::Prediction& p);
+
 /// Where the step's time goes, found once for all that is said of it; none where there is no time, or where it is a
 /// mean of steps that differ.
 using PlanTime = std::optional<TimeExplanation>;
@@ -33,8 +37,7 @@ using PlanTime = std::optional<TimeExplanation>;
 
 /// Both, each found on a thread of its own.
 struct PlanTables {
-  std::optional<PlanMemory> memory;  ///< of the step whose peak decides what fits; of one that ran out of memory until
-                                     ///< then. None: the run has no such step
+  std::optional<PlanMemory> memory;  ///< memory_table()
   PlanTime time;
 };
 [[nodiscard]] PlanTables plan_tables(const sim::Prediction& p);

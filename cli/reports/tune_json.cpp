@@ -5,6 +5,7 @@
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/sweep_report.hpp"
+#include "cli/reports/tune_reason.hpp"
 #include "cli/reports/tune_report.hpp"
 #include "core/base/json_io.hpp"
 #include "core/settings/settings_table.hpp"
@@ -92,6 +93,19 @@ Json gain_json(const sim::TuneResult& result) {
             {"high_ms", gain->ms + gain->within_ms}}}};
 }
 
+/// Of what nothing fits: TuneResult::least.
+Json least_json(const TuneReport& report) {
+  if (!report.result.least) return nullptr;
+  const sim::PlannedPoint& least = *report.result.least;
+  Json memory = Json::object();
+  if (const auto table = least.plan ? memory_table(*least.plan) : std::nullopt)
+    for (const PlanMemory::Row& row : table->rows) memory[row.what] = row.bytes;
+  return {{"changes", changes_of_least(report)},
+          {"peak_reserved_bytes", least.point.most_reserved},
+          {"short_bytes", short_of_least(report)},
+          {"memory", std::move(memory)}};
+}
+
 Json searched_json(const sim::TuneResult& result) {
   Json refused = Json::array();
   for (const auto& [reason, points] : result.refused) refused.push_back({{"reason", reason}, {"points", points}});
@@ -117,6 +131,8 @@ Json tune_json(const TuneReport& report) {
   json["moves"] = Json::array();
   for (const sim::MoveFamily family : kEnumValues<sim::MoveFamily>)
     if (report.request.allowed.has(family)) json["moves"].push_back(foreshard::name(family));
+  json["reason"] = text_or_null(reason_of(report));
+  json["least_memory"] = least_json(report);
   json["start"] = point_json(report, result.start);
   json["best"] = optional_json(report, result.best);
   json["gain"] = gain_json(result);

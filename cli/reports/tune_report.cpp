@@ -10,6 +10,7 @@
 
 #include "cli/reports/counted.hpp"
 #include "cli/reports/plan_command.hpp"
+#include "cli/reports/tune_reason.hpp"
 #include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
@@ -30,14 +31,17 @@ bool is_start(const TuneReport& report) {
   return report.result.best && report.result.best->point.settings == report.result.start.point.settings;
 }
 
-/// "" or " within 75 GiB, 2 GiB of it left free".
+/// "" or ", 2 GiB left free".
+std::string headroom_words(const TuneReport& report) {
+  const Bytes headroom = report.request.headroom;
+  return headroom > 0 ? fmt::format(", {} left free", format_bytes(headroom)) : std::string();
+}
+
+/// "" or " within 75 GiB, 2 GiB left free".
 std::string limit_words(const TuneReport& report) {
   const sim::TuneRequest& request = report.request;
-  std::string out;
-  if (request.memory_limit) out = " within " + format_bytes(*request.memory_limit);
-  if (request.headroom > 0)
-    out += fmt::format("{} {} left free", out.empty() ? " with" : ",", format_bytes(request.headroom));
-  return out;
+  if (request.memory_limit) return " within " + format_bytes(*request.memory_limit) + headroom_words(report);
+  return request.headroom > 0 ? fmt::format(" with {} left free", format_bytes(request.headroom)) : std::string();
 }
 
 /// Whether a warning of it says so.
@@ -80,23 +84,6 @@ std::string step_words(const TuneReport& report) {
   return words;
 }
 
-/// The same for a person: of what is said unit by unit, how many units.
-std::string short_changes(const std::string& options) {
-  std::string out;
-  for (std::size_t from = 0; from < options.size();) {
-    const std::size_t open = options.find("'{", from);
-    const std::size_t close = open == std::string::npos ? open : options.find("}'", open);
-    if (close == std::string::npos) return out + options.substr(from);
-    const Json by_unit = Json::parse(options.substr(open + 1, close - open), nullptr, false);
-    std::size_t units = by_unit.size();
-    for (const char* pass : {"forward", "backward"})  // prefetch lists: units that have one, of each pass
-      if (by_unit.contains(pass) && by_unit[pass].is_object()) units += by_unit[pass].size() - 1;
-    out += options.substr(from, open - from) + fmt::format("<{} {}>", units, units == 1 ? "unit" : "units");
-    from = close + 2;
-  }
-  return out;
-}
-
 /// What a reader would not expect of the best's units: all blocks in one, or nothing sharded.
 void print_units(std::ostream& out, const TuneReport& report) {
   const Settings& settings = report.result.best->point.settings;
@@ -130,7 +117,10 @@ void print_retrying(std::ostream& out, const TuneReport& report) {
 void print_answer(std::ostream& out, const TuneReport& report) {
   const sim::TuneResult& result = report.result;
   if (!result.best) {
-    out << fmt::format("nothing fits{}: {} of {} {} tried, and none does\n", limit_words(report),
+    const std::string reason = reason_of(report);
+    out << fmt::format("nothing fits within {}{}: {}{} of {} {} tried, and none does\n",
+                       format_bytes(result.most_reserved + report.request.headroom), headroom_words(report),
+                       reason.empty() ? reason : reason + "; ",
                        counted(static_cast<std::int64_t>(result.tried), "point", "points"), in_line(report.name),
                        result.tried == 1 ? "was" : "were");
     return;
@@ -140,8 +130,9 @@ void print_answer(std::ostream& out, const TuneReport& report) {
     out << fmt::format("only the start was tried{}: {} a step as asked for, {} reserved", limit_words(report),
                        milliseconds(best.step_ms), format_bytes(best.peaks.reserved));
   else if (is_start(report))
-    out << fmt::format("no setting that was tried helps{}: {} a step as asked for, {} reserved", limit_words(report),
-                       milliseconds(best.step_ms), format_bytes(best.peaks.reserved));
+    out << fmt::format("no setting {}helps{}, because {}: {} a step as asked for, {} reserved",
+                       result.end == sim::TuneEnd::nothing_helps ? "" : "that was tried ", limit_words(report),
+                       reason_of(report), milliseconds(best.step_ms), format_bytes(best.peaks.reserved));
   else
     out << fmt::format("best{}, by time: {}; {} reserved: {}", limit_words(report), step_words(report),
                        format_bytes(best.peaks.reserved), short_changes(changes_of(report, *result.best)));
@@ -157,15 +148,12 @@ void print_bound(std::ostream& out, const TuneReport& report) {
   if (!result.best) return;
   const SweepPoint& best = result.best->point;
   if (result.bound_ms > 0 && result.tried > 1) {
-    const std::pair<double, const char*> parts[] = {{best.floor.compute_ms, "the compute stream"},
-                                                    {best.floor.links_ms, "the collectives"},
-                                                    {best.floor.host_ms, "the host"}};
-    const auto& most = *std::max_element(std::begin(parts), std::end(parts));
+    const LongestFloor longest = longest_floor(best.floor);
     out << fmt::format(
         "bound: {}: nothing that was tried can take less, in whatever order; the best is {:.1f} % above it\n"
         "of the best's {} {} alone takes {}\n",
         milliseconds(result.bound_ms), 100 * (best.step_ms / result.bound_ms - 1), milliseconds(best.step_ms),
-        most.second, milliseconds(most.first));
+        longest.what, milliseconds(longest.ms));
   }
   if (!result.waits.headline.empty()) out << "why it is not faster: " << in_line(result.waits.headline) << '\n';
 }

@@ -11,19 +11,16 @@
 #include "sim/parallel/for_each.hpp"
 #include "sim/predict/throughput.hpp"
 #include "sim/sweep/candidates.hpp"
+#include "sim/sweep/enough_memory.hpp"
 #include "sim/sweep/largest_fit.hpp"
 #include "sim/sweep/outcome.hpp"
 
 namespace foreshard::sim {
 namespace {
 
-/// Half of the addresses that a kind of segments has (sim/machine/address_space.cpp): no run asks for as much.
-constexpr Bytes kEnough = Bytes{8} << 40;
-
 /// The run's own settings where memory never ran out: what a step that fits is longer than.
-Result<Outcome> with_enough_memory(const Simulated& how, const Settings& settings) {
-  MachineProfile machine = how.machine;
-  machine.memory_total = kEnough;
+Result<Outcome> simulate_unlimited(const Simulated& how, const Settings& settings) {
+  const MachineProfile machine = with_enough_memory(how.machine);
   return simulate_settings({how.source, machine, {}, how.host_scale}, settings);
 }
 
@@ -195,7 +192,7 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
     for (Candidate& one : largest_sizes(how, request)) list.push_back(std::move(one));
   out.tried = list.size();
   const std::vector<Outcome> outcomes = simulate_all(how, list, request.threads, request.on_progress);
-  const auto own = base->out_of_memory ? with_enough_memory(how, request.settings) : base;
+  const auto own = base->out_of_memory ? simulate_unlimited(how, request.settings) : base;
   FORESHARD_TRY(own);
   sort_out(request, list, outcomes, *own, out);
   return out;

@@ -96,7 +96,7 @@ PlannedPoint plan_point(WorkloadSource& source, const MachineProfile& machine, c
     return out;
   }
   PredictRequest wanted{settings, request.memory_limit, 4, request.host_scale};
-  wanted.ops_alone = true;
+  wanted.ops_alone = !request.every_op;
   wanted.step_alone = request.step_alone;
   wanted.differences = request.differences;
   wanted.kept_ranks = kNoRanks;

@@ -84,12 +84,13 @@ struct PointRequest {
   std::optional<HostScale> host_scale;  ///< of a source with one workload for all; none: found anew
   bool step_alone = false;              ///< PredictRequest::step_alone: times but the step's and its `floor` are 0
   Differences differences = {};         ///< what is unlike the rest of each point's job; without ranks' workloads
+  bool every_op = false;                ///< PlannedPoint::plan has its Run whole, as memory by category needs it
 };
 
 /// A point with all that was predicted of it.
 struct PlannedPoint {
   SweepPoint point;
-  std::optional<Prediction> plan;  ///< none: refused; its Run has device ops, streams and steps alone
+  std::optional<Prediction> plan;  ///< none: refused; its Run has device ops, streams and steps alone, unless asked
 };
 
 /// The point of `settings`: as `plan` predicts them, to the digit. A refusal is a state, not an error.

@@ -17,6 +17,7 @@
 #include "sim/sweep/outcome.hpp"
 #include "sim/sweep/pareto.hpp"
 #include "sim/tune/kept_units.hpp"
+#include "sim/tune/least_memory.hpp"
 #include "sim/tune/neighbours.hpp"
 #include "sim/tune/tried_points.hpp"
 
@@ -396,6 +397,10 @@ class Tuner {
     }
     if (!best_) {
       FORESHARD_TRY(plan_named({}));
+      std::vector<Settings> tried;
+      for (const TunedPoint& one : tried_.points())
+        if (tried.empty() || out_.end != TuneEnd::time) tried.push_back(one.point.settings);
+      out_.least = least_memory(source_, machine_, shared_, tried, request_.threads);
       out_.points = tried_.take();
       return std::move(out_);
     }

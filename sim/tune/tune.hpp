@@ -82,6 +82,9 @@ struct ChangeWorth {
 struct TuneResult {
   TunedPoint start;
   std::optional<TunedPoint> best;  ///< none: nothing fits
+  /// Where nothing fits: what was tried whose reserved memory peaks lowest, where there is enough of it
+  /// (least_memory()); of a search that time ended the start.
+  std::optional<PlannedPoint> least;
   /// The next best: each slower than the one before and smaller by what is worth it; three at most.
   std::vector<TunedPoint> next;
   std::optional<TunedPoint> uniform;  ///< the best of what `sweep` tries

@@ -149,3 +149,23 @@ TEST_CASE("a share that is damaged, or larger than a batch, is refused") {
     CHECK_FALSE(parse_tune_part(whole.substr(0, length), "batch.json"));
   CHECK_FALSE(parse_tune_part(tune_part_text({1, 3}, "xxh3:0", std::vector<SweepPoint>(kBatch + 1)), "batch.json"));
 }
+
+TEST_CASE("where nothing fits, the least memory that was found is what that point takes with enough of it") {
+  OneWorkload source(std::make_shared<const Workload>(foreshard::test::timed_workload(base(), 6, 3.0)));
+  TuneRequest request;
+  request.start = base();
+  request.memory_limit = 2 * kMiB;
+  const auto none = tune(source, machine(), request);
+  REQUIRE(none);
+  CHECK_FALSE(none->best);
+  REQUIRE(none->least);
+  CHECK(none->least->point.most_reserved > none->most_reserved);
+  REQUIRE(none->least->plan);
+  request.start = none->least->point.settings;
+  request.memory_limit = none->least->point.most_reserved;
+  request.points = 1;
+  const auto fits = tune(source, machine(), request);
+  REQUIRE(fits);
+  CHECK(fits->best);
+  CHECK_FALSE(fits->least);
+}
