@@ -1,10 +1,12 @@
 // `--part` and `--parts`: work that is split over tasks, a file a part, and all of them together.
 //
 // `foreshard sweep … --part 3/8 --parts DIR` writes part-3-of-8.json into DIR; the same without --part reads all parts
-// and goes on as if it had simulated every point: same bytes. `plan … --trials 200` has the same for its trials. A part
-// knows by a fingerprint what it is of. A file is there whole or not at all.
+// and goes on as if it had simulated every point: same bytes. `plan … --trials 200` has the same for its trials, and
+// `forecast` for its seeds; `tune` has a folder a part (cli/verbs/batch_parts.hpp). A part knows by a fingerprint what
+// it is of. A file is there whole or not at all.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,8 +32,22 @@ struct PartsOptions {
   [[nodiscard]] bool joins() const { return part.empty() && !folder.empty(); }
 };
 
+/// What a part is: part-3-of-8.json, or the folder part-3-of-8.
+enum class PartForm : std::uint8_t { file = 0, folder = 1 };
+
 /// "DIR/part-3-of-8.json".
-[[nodiscard]] std::string part_path(const std::string& folder, const sim::Part& part);
+[[nodiscard]] std::string part_path(const std::string& folder, const sim::Part& part, PartForm form = PartForm::file);
+
+/// Those that are there by their names, of one way of splitting, in order. Errors (input): none is there, the folder
+/// cannot be read, or parts are of different numbers.
+[[nodiscard]] Result<std::vector<sim::Part>> parts_of_folder(const std::string& folder, PartForm form);
+
+/// The folder of all parts, made where there is none. Errors: input, where it cannot be made or read; usage, where it
+/// has parts of another number.
+[[nodiscard]] Result<void> make_parts_folder(const std::string& folder, const sim::Part& part, PartForm form);
+
+/// Of numbers in order: "2, 5 to 7".
+[[nodiscard]] std::string numbers_text(const std::vector<std::uint32_t>& numbers);
 
 /// Before the work is done. Makes the folder where there is none. Errors: input, where it cannot be made or read;
 /// usage, where the part exists and `force` is not set, or where the folder has parts of another number.
@@ -41,13 +57,21 @@ struct PartsOptions {
 [[nodiscard]] Result<void> write_part(const std::string& folder, const sim::Part& part, const std::string& text,
                                       bool force);
 
+/// A part that is there now.
+struct WrittenPart {
+  sim::Part part;
+  std::size_t own = 0;     ///< pieces in it
+  std::size_t pieces = 0;  ///< of all parts
+  std::string path;
+};
+/// Of one that write_part() wrote.
+[[nodiscard]] WrittenPart written_part(const PartsOptions& options, const sim::Part& part, std::size_t pieces);
+
 /// "part 3 of 8 (0 to 7): 40 of 320 points are in …", and where the answer is to be had.
-[[nodiscard]] std::string part_words(const PartsOptions& options, const sim::Part& part, std::size_t pieces,
-                                     std::string_view what);
+[[nodiscard]] std::string part_words(const PartsOptions& options, const WrittenPart& written, std::string_view what);
 
 /// The same as a verb's --json.
-[[nodiscard]] Json part_json(std::string_view verb, const PartsOptions& options, const sim::Part& part,
-                             std::size_t pieces, const std::string& fingerprint);
+[[nodiscard]] Json part_json(std::string_view verb, const WrittenPart& written, const std::string& fingerprint);
 
 /// One part's file, as text, with its name.
 struct PartText {

@@ -191,9 +191,9 @@ Result<int> keep_part(const ForecastOptions& options, const sim::Part& part, con
   FORESHARD_TRY(
       write_part(options.parts.folder, part, sim::forecast_part_text(part, fingerprint, seeds), options.force));
   if (options.json)
-    print_json(console.out, part_json("forecast", options.parts, part, seeds.size(), fingerprint));
+    print_json(console.out, part_json("forecast", written_part(options.parts, part, seeds.size()), fingerprint));
   else
-    console.out << part_words(options.parts, part, seeds.size(), "seeds") << '\n';
+    console.out << part_words(options.parts, written_part(options.parts, part, seeds.size()), "seeds") << '\n';
   return static_cast<int>(kDone);
 }
 

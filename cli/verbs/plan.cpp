@@ -118,9 +118,9 @@ Result<int> keep_part(const PlanOptions& options, const sim::Part& part, const s
   FORESHARD_TRY(write_part(options.parts.folder, part, sim::trials_part_text(part, fingerprint, p.part_of_trials),
                            options.force));
   if (options.json)
-    print_json(console.out, part_json("plan", options.parts, part, trials, fingerprint));
+    print_json(console.out, part_json("plan", written_part(options.parts, part, trials), fingerprint));
   else
-    console.out << part_words(options.parts, part, trials, "trials") << '\n';
+    console.out << part_words(options.parts, written_part(options.parts, part, trials), "trials") << '\n';
   return static_cast<int>(kDone);
 }
 

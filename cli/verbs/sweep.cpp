@@ -240,9 +240,9 @@ Result<int> keep_part(const SweepOptions& options, const sim::Part& part, const 
   FORESHARD_TRY(write_part(options.parts.folder, part, sim::sweep_part_text(part, result.fingerprint, result.points),
                            options.force));
   if (options.json)
-    print_json(console.out, part_json("sweep", options.parts, part, points, result.fingerprint));
+    print_json(console.out, part_json("sweep", written_part(options.parts, part, points), result.fingerprint));
   else
-    console.out << part_words(options.parts, part, points, "points") << '\n';
+    console.out << part_words(options.parts, written_part(options.parts, part, points), "points") << '\n';
   return static_cast<int>(kDone);
 }
 

@@ -13,6 +13,7 @@
 #include "cli/options/fabric_option.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
+#include "cli/options/part_options.hpp"
 #include "cli/options/setting_options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/reports/counted.hpp"
@@ -22,6 +23,7 @@
 #include "cli/reports/stored_pictures.hpp"
 #include "cli/reports/tune_report.hpp"
 #include "cli/terminal/freed_memory.hpp"
+#include "cli/verbs/batch_parts.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/digest.hpp"
 #include "core/base/suggest.hpp"
@@ -36,9 +38,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Longer than any share of a batch took, with whatever is started with it (srun starts thousands of tasks in less).
+constexpr Nanoseconds kWait{60'000'000'000};
+
 struct TuneOptions {
   SourceOptions source;
   SettingOptions settings;
+  PartsOptions parts;
+  std::optional<Nanoseconds> wait;
   std::optional<Bytes> memory_limit;
   std::optional<Bytes> headroom;
   std::optional<Nanoseconds> time_limit;
@@ -84,6 +91,20 @@ Result<void> check_outputs(const TuneOptions& options) {
                 "leave it out, or give -o RUN");
   for (const std::string& path : {options.lists, options.output})
     if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
+  return {};
+}
+
+/// Of `--part` and `--parts`.
+Result<void> check_parts(const TuneOptions& options) {
+  if (options.wait && options.parts.part.empty())
+    return fail(ErrorKind::usage, "--wait is how long a part waits for the others", "--wait",
+                "leave it out, or give --part");
+  if (options.time_limit && !options.parts.folder.empty())
+    return fail(ErrorKind::usage, "tasks whose time ends would end at different points", "--time-limit",
+                "give --points, where each task ends alike, or leave it out");
+  if (!options.parts.part.empty() && !(options.lists.empty() && options.output.empty()))
+    return fail(ErrorKind::usage, "a part of a search has no best point", "--part",
+                "give --lists and -o where all parts are read, without --part");
   return {};
 }
 
@@ -155,8 +176,9 @@ void doubt_every_point(const traces::Source& source, sim::TuneResult& result) {
   for (sim::TunedPoint& one : result.next) add(one);
 }
 
+/// `parts`: of the tasks that share it; none: it is searched here alone.
 Result<void> search(const TuneOptions& options, sim::WorkloadSource& workloads, const sim::MachineProfile& machine,
-                    Console& console, TuneReport& report) {
+                    std::optional<BatchParts>& parts, Console& console, TuneReport& report) {
   keep_freed_memory();
   Progress progress(console, "points tried");
   const auto begin = Clock::now();
@@ -164,6 +186,11 @@ Result<void> search(const TuneOptions& options, sim::WorkloadSource& workloads, 
     report.request.is_over = [&] {
       return Clock::now() - begin >= std::chrono::nanoseconds(options.time_limit->count);
     };
+  if (parts)
+    report.request.share = [&](const sim::TuneBatch& batch, const sim::SimulatePlaces& simulate) {
+      return parts->points(batch, simulate);
+    };
+  report.request.points_alone = !options.parts.part.empty();
   report.request.on_progress = [&](const sim::TuneProgress& now) {
     progress.says(
         now.best_ms > 0
@@ -174,6 +201,7 @@ Result<void> search(const TuneOptions& options, sim::WorkloadSource& workloads, 
   };
   auto result = sim::tune(workloads, machine, report.request);
   report.request.is_over = {};
+  report.request.share = {};
   report.request.on_progress = {};
   FORESHARD_TRY(result);
   report.result = std::move(*result);
@@ -182,6 +210,31 @@ Result<void> search(const TuneOptions& options, sim::WorkloadSource& workloads, 
     report.code = python_lines(settings, sim::wrapped_modules(workloads, settings));
   }
   return {};
+}
+
+/// None: the search is not shared.
+Result<std::optional<BatchParts>> parts_of(const TuneOptions& options, const std::optional<sim::Part>& part,
+                                           const traces::Source& source, sim::WorkloadSource& workloads,
+                                           TuneReport& report, Console& console) {
+  if (options.parts.folder.empty()) return std::nullopt;
+  auto known = fingerprint_of_search(options, source, workloads, report);
+  FORESHARD_TRY(known);
+  report.fingerprint = *known;
+  auto parts = BatchParts::open(
+      {options.parts.folder, part, std::move(*known), options.wait.value_or(kWait), options.force}, console);
+  FORESHARD_TRY(parts);
+  return std::move(*parts);
+}
+
+/// Says which part is there, and where the answer is to be had.
+int say_part(const TuneOptions& options, const sim::Part& part, const BatchParts& parts, const TuneReport& report,
+             Console& console) {
+  const WrittenPart written{part, parts.own_points(), report.result.tried, parts.own_folder()};
+  if (options.json)
+    print_json(console.out, part_json("tune", written, report.fingerprint));
+  else
+    console.out << part_words(options.parts, written, "points") << '\n';
+  return kDone;
 }
 
 void warn(Console& console, const TuneReport& report) {
@@ -239,6 +292,9 @@ Result<void> write_outputs(const TuneOptions& options, const TuneReport& report,
 
 Result<int> tune(TuneOptions& options, Console& console) {
   FORESHARD_TRY(check_outputs(options));
+  FORESHARD_TRY(check_parts(options));
+  const auto part = options.parts.wanted();
+  FORESHARD_TRY(part);
   auto source = read_source(options.source, console);
   FORESHARD_TRY(source);
   for (const std::string& note : source->notes) console.note(note);
@@ -253,7 +309,10 @@ Result<int> tune(TuneOptions& options, Console& console) {
     console.note(note);
   report->topology = std::move(topology);
   for (const std::string& doubt : report->topology.doubts) console.warn(doubt);
-  FORESHARD_TRY(search(options, *workloads, *machine, console, *report));
+  auto parts = parts_of(options, *part, *source, *workloads, *report, console);
+  FORESHARD_TRY(parts);
+  FORESHARD_TRY(search(options, *workloads, *machine, *parts, console, *report));
+  if (*part) return say_part(options, **part, **parts, *report, console);
   doubt_every_point(*source, report->result);
   if (report->result.end != sim::TuneEnd::time) {
     auto known = fingerprint_of_search(options, *source, *workloads, *report);
@@ -291,6 +350,11 @@ Action add_tune(OptionSet& set) {
       .type_name("N")
       .range(1U, 1'000'000U);
   set.add_option("--jobs", options->jobs, "threads; default: every core").type_name("N").range(1U, 1024U);
+  options->parts.add_to(set, "points of each batch");
+  add_parsed<Nanoseconds>(set, "--wait", options->wait, &parse_time,
+                          "how long a part waits for the others' share of a batch before it simulates that itself; "
+                          "default: 60s")
+      .type_name("TIME");
   TuneOptions& to = *options;
   set.add_text(
          "--allow", [&to](const std::string& text) { return set_families(text, true, to.moves); },
