@@ -1,10 +1,14 @@
-# Slurm on this host alone, with munge, ports and a state of its own; used by under_launcher.sh. Needs slurmctld, slurmd
-# and munged (Debian: apt install slurmctld slurmd slurm-client munge), no configuration and no running service.
+# Slurm on this host alone, with munge, ports and a state of its own; used by under_launcher.sh and by
+# tests/cli/parts_under_launcher.sh. Needs slurmctld, slurmd and munged (Debian: apt install slurmctld slurmd
+# slurm-client munge), no configuration and no running service.
+# shellcheck source=free_port.sh
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/free_port.sh"
 
-# start_slurm FOLDER NODES: nodes of two processors each, all of them this host (slurmd -N), with the daemons' files in
-# FOLDER; srun finds them by SLURM_CONF. Fails, and says why, where they cannot be started; stop_slurm ends them.
+# start_slurm FOLDER NODES [PROCESSORS]: nodes of two processors each, or of so many, whatever the host has; all of them
+# this host (slurmd -N), with the daemons' files in FOLDER; srun finds them by SLURM_CONF. Fails, and says why, where
+# they cannot be started; stop_slurm ends them.
 start_slurm() {
-  local folder=$1 nodes=$2 user node
+  local folder=$1 nodes=$2 processors=${3:-2} user node
   slurm_daemons=()
   PATH=$PATH:/usr/sbin:/sbin
   for daemon in munged slurmctld slurmd; do
@@ -31,11 +35,13 @@ ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 MpiDefault=none
 SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
 PartitionName=all Nodes=ALL Default=YES
 CONFIGURATION
   for ((node = 1; node <= nodes; node++)); do
     mkdir "$folder/node$node"
-    echo "NodeName=node$node NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$(free_port) CPUs=2" >>"$SLURM_CONF"
+    echo "NodeName=node$node NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$(free_port) CPUs=$processors" \
+      >>"$SLURM_CONF"
   done
   start_daemon munged --foreground --force --key-file="$folder/munge/key" --socket="$folder/munge/socket" \
     --pid-file="$folder/munge/pid" --seed-file="$folder/munge/seed"

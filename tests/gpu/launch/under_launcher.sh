@@ -17,15 +17,8 @@ cp "$worker" "$folder/worker"  # a path of its own, to find what is left of it
 export XDG_RUNTIME_DIR=$folder
 unset "${!FORESHARD_@}" "${!OMPI_@}" "${!PMI@}" "${!SLURM_@}" RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
 
-# A port that nobody listens on, nor on the next.
-free_port() {
-  local port
-  while :; do
-    port=$((20000 + RANDOM % 9000))
-    (: <"/dev/tcp/127.0.0.1/$port" || : <"/dev/tcp/127.0.0.1/$((port + 1))") 2>/dev/null || break
-  done
-  echo "$port"
-}
+# shellcheck source=free_port.sh
+. "$here/free_port.sh"
 
 case $launcher in
   mpirun)
