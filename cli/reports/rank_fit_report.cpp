@@ -134,7 +134,9 @@ std::string none_differs(const RankFitReport& report) {
   const std::string maybe = unsure(fit);
   return fmt::format(
       "{}{}: {}; {}{}",
-      missing == 0 ? "no rank differs" : fmt::format("none of the {} recorded ranks differs", fit.ranks.size()),
+      !fit.shapes.empty() ? "no rank's host differs"
+      : missing == 0      ? "no rank differs"
+                          : fmt::format("none of the {} recorded ranks differs", fit.ranks.size()),
       maybe.empty() ? "" : " for sure",
       maybe.empty() ? fmt::format("{}, {} of the middle rank (less than {:.0f} % and {:.0f} % is no difference)",
                                   within(fit, &RankFit::kernels, "GPUs"), within(fit, &RankFit::host, "hosts"),

@@ -610,16 +610,13 @@ constexpr std::size_t kEachShown = 8;
 
 /// Of a sweep in which no more points ran than can be looked at, those that another one beats, fastest first.
 std::vector<std::size_t> beaten(const SweepResult& result) {
+  std::vector<PointCost> ranked = sim::costs(result.points, std::nullopt);
+  if (ranked.size() > kEachShown || !result.others.empty()) return {};
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const PointCost& a, const PointCost& b) { return a.time() < b.time(); });
   std::vector<std::size_t> out;
-  std::size_t ran = 0;
-  for (std::size_t i = 0; i < result.points.size(); ++i) {
-    if (result.points[i].state != SweepPoint::State::ran) continue;
-    ++ran;
-    if (!contains(result.pareto, i) && result.best != i) out.push_back(i);
-  }
-  if (ran > kEachShown || !result.others.empty()) return {};
-  std::stable_sort(out.begin(), out.end(),
-                   [&](std::size_t a, std::size_t b) { return result.points[a].step_ms < result.points[b].step_ms; });
+  for (const PointCost& one : ranked)
+    if (!contains(result.pareto, one.index) && result.best != one.index) out.push_back(one.index);
   return out;
 }
 

@@ -161,10 +161,10 @@ void ForeshardLowering::issue(const FsdpOp& op, StreamRole stream) {
     collectives_.issue(op, on);
     return;
   }
-  const auto& kernels = kernels_.of(op);
-  for (const BoundKernel& bound : kernels) {
-    // Not the last item's, which is of one parameter.
-    if (item.role == SectionRole::gradient_add || kernels.size() > 1) item.bytes = kernel_cost(*bound.kernel).bytes;
+  // Of these the last item is of one parameter, and of one of a cast and a copy.
+  const bool by_kernel = item.role == SectionRole::gradient_add || std::holds_alternative<CopyOutShards>(op);
+  for (const BoundKernel& bound : kernels_.of(op)) {
+    if (by_kernel) item.bytes = kernel_cost(*bound.kernel).bytes;
     context_.emitter.compute(on, priced_as(item), bound, group_of(op).unit);
   }
 }

@@ -64,6 +64,13 @@ class Tuner {
         tried_(source, machine, request, shared) {}
 
   Result<TuneResult> find() {
+    FORESHARD_TRY(look());
+    return finish();
+  }
+
+ private:
+  /// Finds `best_`.
+  Result<void> look() {
     FORESHARD_TRY(try_start());
     const auto uniform = tried_.run(uniform_points(request_), TriedPoints::Prune::no);
     FORESHARD_TRY(uniform);
@@ -71,11 +78,9 @@ class Tuner {
     FORESHARD_TRY(go_deeper());
     FORESHARD_TRY(try_kept());
     FORESHARD_TRY(search());
-    FORESHARD_TRY(simplify());
-    return finish();
+    return simplify();
   }
 
- private:
   Result<void> try_start() {
     FORESHARD_TRY(tried_.run({{request_.start, "as asked for", {}, {}}}, TriedPoints::Prune::no));
     if (tried_.points().empty()) return fail(ErrorKind::usage, "a search of no points finds nothing", "--points");
@@ -348,14 +353,26 @@ class Tuner {
     out_.front = pareto(costs);
   }
 
-  /// What nobody allowed, so that the answer can say whether it would matter.
-  [[nodiscard]] std::optional<Neighbour> best_in_graph(const Workload& workload) const {
-    Settings settings = point(*best_).settings;
-    if (request_.allowed.has(MoveFamily::cuda_graph) || settings.cuda_graph || !offers_graph(workload.lowering))
-      return std::nullopt;
+  [[nodiscard]] static Settings in_graph(Settings settings) {
     settings.cuda_graph = CudaGraph{};
     settings.post_optimizer_event = false;
-    return Neighbour{std::move(settings), "forward and backward replayed from one CUDA graph", {}, {}};
+    return settings;
+  }
+
+  /// What nobody allowed, so that the answer can say whether it would matter: the best in a graph. Where the host
+  /// binds, another one is best in a graph, and a search from there finds it; not where points are limited or shared by
+  /// tasks, which a second search would not be.
+  [[nodiscard]] std::optional<Neighbour> best_in_graph(const Workload& workload) const {
+    const SweepPoint& best = point(*best_);
+    if (request_.allowed.has(MoveFamily::cuda_graph) || best.settings.cuda_graph || !offers_graph(workload.lowering))
+      return std::nullopt;
+    Neighbour out{in_graph(best.settings), "forward and backward replayed from one CUDA graph", {}, {}};
+    if (!best.host_binds || request_.points || request_.share || tried_.limit()) return out;
+    TuneRequest request = request_;
+    request.start = out.settings;
+    Tuner other(source_, machine_, request, shared_);
+    if (other.look() && other.best_) out.settings = other.point(*other.best_).settings;
+    return out;
   }
 
   /// One family at a time as the start has it: simplify() tried them.
