@@ -16,7 +16,7 @@ std::int64_t units(double value) {
 
 }  // namespace
 
-FlowRates::FlowRates(std::span<const double> capacity) : links_(capacity.size()) {
+FlowRates::FlowRates(std::span<const double> capacity) : links_(capacity.size()), full_(capacity.size(), kNotFull) {
   for (std::uint32_t l = 0; l < capacity.size(); ++l) set_capacity(l, capacity[l]);
   left_.clear();
 }
@@ -42,7 +42,7 @@ FlowRates::FlowId FlowRates::begin(std::span<const LinkShare> shares, double mos
   for (const LinkShare& share : shares) {
     flow.parts.push_back({share.link, units(share.share)});
     links_[share.link].at_most += Wide{flow.parts.back().share} * flow.most;
-    links_[share.link].flows.push_back(id);
+    links_[share.link].flows.push_back({id, flow.parts.back().share});
   }
   begun_.push_back(id);
   return {id};
@@ -55,7 +55,8 @@ void FlowRates::end(FlowId gone) {
     OneLink& link = links_[part.link];
     if (link.can_fill()) left_.push_back(part.link);
     link.at_most -= Wide{part.share} * flow.most;
-    link.flows.erase(std::find(link.flows.begin(), link.flows.end(), gone.value));
+    const auto is_gone = [&](const OnLink& on) { return on.flow == gone.value; };
+    link.flows.erase(std::find_if(link.flows.begin(), link.flows.end(), is_gone));
   }
   flow.rate = 0;
   flow.there = false;
@@ -64,108 +65,150 @@ void FlowRates::end(FlowId gone) {
 }
 
 void FlowRates::settle() {
-  find_component();
-  fill();
+  ++visit_;
+  looked_at_.clear();
+  begin_flows();
+  for (const std::uint32_t link : left_) {
+    for (const OnLink& on : links_[link].flows) look_at(on.flow);  // also where it carries nothing, or does again
+    check_link(link);
+  }
+  while (!dirty_.empty()) {
+    std::pop_heap(dirty_.begin(), dirty_.end(), std::greater<>());
+    const std::uint32_t link = dirty_.back().link;
+    dirty_.pop_back();
+    const std::int64_t at = full_at(link);
+    if (at == full_[link]) continue;
+    const Dirty now{std::min(at, full_[link]), link};
+    if (!dirty_.empty() && dirty_.front() < now)
+      push(now);  // what it rests on may still change
+    else
+      set_full(link, at);
+  }
   note_changes();
   begun_.clear();
   left_.clear();
 }
 
-void FlowRates::visit(std::uint32_t flow) {
+void FlowRates::look_at(std::uint32_t flow) {
   if (flows_[flow].seen == visit_) return;
   flows_[flow].seen = visit_;
-  component_.push_back(flow);
+  looked_at_.push_back(flow);
 }
 
-/// What hangs together with flows that have begun, with what flows that have ended left, or with links that changed.
-void FlowRates::find_component() {
-  ++visit_;
-  component_.clear();
-  joined_.clear();
-  for (const std::uint32_t flow : begun_)
-    if (flows_[flow].there) visit(flow);
-  for (const std::uint32_t link : left_)
-    for (const std::uint32_t flow : links_[link].flows) visit(flow);
-  for (std::size_t i = 0; i < component_.size(); ++i)
-    for (const Part& part : flows_[component_[i]].parts) {
-      OneLink& link = links_[part.link];
-      if (link.seen == visit_ || !link.can_fill()) continue;
-      link.seen = visit_;
-      joined_.push_back(part.link);
-      for (const std::uint32_t other : link.flows) visit(other);
-    }
-}
-
-void FlowRates::fill() {
-  before_.clear();
-  for (const std::uint32_t flow : component_) before_.push_back(flows_[flow].rate);
-  for (const std::uint32_t l : joined_) {
-    links_[l].left = links_[l].capacity;
-    links_[l].asked = 0;
+void FlowRates::begin_flows() {
+  for (const std::uint32_t id : begun_) {
+    if (!flows_[id].there) continue;
+    look_at(id);
+    find_lowest(flows_[id]);
   }
-  for (const std::uint32_t flow : component_) {
-    flows_[flow].open = true;
+  for (const std::uint32_t id : begun_)
+    for (const Part& part : flows_[id].parts) check_link(part.link);
+}
+
+/// A link whose flows are others, or may stop elsewhere at another rate.
+void FlowRates::check_link(std::uint32_t link) {
+  const std::int64_t at = full_at(link);
+  if (at != full_[link]) push({std::min(at, full_[link]), link});
+}
+
+void FlowRates::push(Dirty dirty) {
+  dirty_.push_back(dirty);
+  std::push_heap(dirty_.begin(), dirty_.end(), std::greater<>());
+}
+
+/// All flows of the link are raised together, each until it stops elsewhere: where it is full.
+std::int64_t FlowRates::full_at(std::uint32_t index) {
+  const OneLink& link = links_[index];
+  if (!link.can_fill()) return kNotFull;
+  asks_.clear();
+  std::int64_t asked = 0;
+  for (const OnLink& on : link.flows) {
+    asks_.push_back({stops_elsewhere(flows_[on.flow], index), on.share});
+    asked += on.share;
+  }
+  std::sort(asks_.begin(), asks_.end(), [](const Asks& a, const Asks& b) { return a.rate < b.rate; });
+  // No flow's `most` is above kLargest, and a wide link that is asked for little could give more than 63 bits hold.
+  constexpr std::int64_t kHighest = static_cast<std::int64_t>(kLargest) * kWholeRate;
+  Wide left = link.capacity;
+  for (const Asks& asks : asks_) {
+    if (left < Wide{asked} * (asks.rate + 1)) return static_cast<std::int64_t>(left / asked);
+    if (asks.rate >= kHighest) return kHighest;
+    left -= Wide{asks.share} * asks.rate;
+    asked -= asks.share;
+  }
+  return kNotFull;
+}
+
+void FlowRates::set_full(std::uint32_t index, std::int64_t at) {
+  const std::int64_t before = full_[index];
+  full_[index] = at;
+  moved_.clear();
+  for (const OnLink& on : links_[index].flows) {
+    const std::int64_t stopped_at = flows_[on.flow].stops_at();
+    take(flows_[on.flow], before, at);
+    if (flows_[on.flow].stops_at() != stopped_at) moved_.push_back(on.flow);
+  }
+  for (const std::uint32_t flow : moved_) {
+    look_at(flow);
     for (const Part& part : flows_[flow].parts)
-      if (links_[part.link].seen == visit_) links_[part.link].asked += part.share;
+      if (part.link != index) check_link(part.link);
   }
-  levels_.clear();
-  for (const std::uint32_t l : joined_)
-    if (links_[l].asked > 0) levels_.push_back({links_[l].level(), l});
-  std::make_heap(levels_.begin(), levels_.end(), std::greater<>());
-  std::vector<std::uint32_t> found = component_;
-  std::sort(component_.begin(), component_.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return std::pair(flows_[a].most, a) < std::pair(flows_[b].most, b);
-  });
-  for (std::size_t by_most = 0; by_most < component_.size();) next_stops(by_most);
-  component_.swap(found);
 }
 
-/// Raises all open flows to where one has its `most` or a link is full, and stops all those at once: so no order among
-/// them decides.
-void FlowRates::next_stops(std::size_t& by_most) {
-  while (by_most < component_.size() && !flows_[component_[by_most]].open) ++by_most;
-  if (by_most == component_.size()) return;
-  std::int64_t at = flows_[component_[by_most]].most;
-  stops_.clear();
-  while (!levels_.empty() && levels_.front().at <= at) {
-    const std::uint32_t l = levels_.front().link;
-    std::pop_heap(levels_.begin(), levels_.end(), std::greater<>());
-    levels_.pop_back();
-    OneLink& link = links_[l];
-    if (link.asked == 0) continue;
-    if (const std::int64_t now = link.level(); now > at || (!levels_.empty() && now > levels_.front().at)) {
-      levels_.push_back({now, l});  // flows that stopped since have left it more
-      std::push_heap(levels_.begin(), levels_.end(), std::greater<>());
-      continue;
-    } else {
-      at = now;
+/// A link of the flow is full at another rate.
+void FlowRates::take(OneFlow& flow, std::int64_t before, std::int64_t at) {
+  Lowest& lowest = flow.lowest;
+  if (before == lowest.rate) --lowest.links;
+  if (before == lowest.next) lowest.next_is_known = false;
+  if (at < lowest.rate) {
+    if (lowest.links > 0) {
+      lowest.next = lowest.rate;
+      lowest.next_is_known = true;
     }
-    for (const std::uint32_t flow : link.flows)
-      if (flows_[flow].open) stops_.push_back(flow);
+    lowest.rate = at;
+    lowest.links = 1;
+  } else if (at == lowest.rate) {
+    ++lowest.links;
+  } else if (lowest.links == 0) {
+    find_lowest(flow);
+  } else {
+    lowest.next = std::min(lowest.next, at);
   }
-  for (std::size_t i = by_most; i < component_.size() && flows_[component_[i]].most <= at; ++i)
-    stops_.push_back(component_[i]);
-  for (const std::uint32_t flow : stops_)
-    if (flows_[flow].open) stop(flow, at);
 }
 
-void FlowRates::stop(std::uint32_t id, std::int64_t rate) {
-  OneFlow& flow = flows_[id];
-  flow.open = false;
-  flow.rate = std::max<std::int64_t>(1, rate);
+void FlowRates::find_lowest(OneFlow& flow) {
+  Lowest out{kNotFull, 0, true, kNotFull};
   for (const Part& part : flow.parts) {
-    OneLink& link = links_[part.link];
-    if (link.capacity == 0) flow.rate = 0;
-    if (link.seen != visit_) continue;
-    link.asked -= part.share;
-    link.left -= Wide{part.share} * rate;
+    const std::int64_t at = full_[part.link];
+    if (at < out.rate) {
+      out.next = out.rate;
+      out.rate = at;
+      out.links = 0;
+    } else if (at > out.rate) {
+      out.next = std::min(out.next, at);
+    }
+    if (at == out.rate) ++out.links;
   }
+  flow.lowest = out;
+}
+
+/// At its `most`, or where another link of it is full.
+std::int64_t FlowRates::stops_elsewhere(OneFlow& flow, std::uint32_t link) {
+  if (full_[link] != flow.lowest.rate || flow.lowest.links > 1) return flow.stops_at();
+  if (!flow.lowest.next_is_known) find_lowest(flow);
+  return std::min(flow.most, flow.lowest.next);
 }
 
 void FlowRates::note_changes() {
   changed_.clear();
-  for (std::size_t i = 0; i < component_.size(); ++i)
-    if (flows_[component_[i]].rate != before_[i]) changed_.push_back({component_[i]});
+  for (const std::uint32_t id : looked_at_) {
+    OneFlow& flow = flows_[id];
+    std::int64_t rate = std::max<std::int64_t>(1, flow.stops_at());
+    const auto is_down = [&](const Part& part) { return links_[part.link].capacity == 0; };
+    if (flow.stops_at() == 0 && std::any_of(flow.parts.begin(), flow.parts.end(), is_down)) rate = 0;
+    if (rate != flow.rate) changed_.push_back({id});
+    flow.rate = rate;
+  }
   std::sort(changed_.begin(), changed_.end());
 }
 

@@ -1,8 +1,10 @@
 // Rates of flows that come and go: what max_min.hpp gives for those that are there, kept up to date.
 //
-// A flow that comes or goes changes only what hangs together with it through full links. A link that could carry all
-// that its flows ask for at their `most` holds nobody and joins nobody, so that a ring on healthy adapters costs its
-// own links and nothing else.
+// A flow that comes or goes changes only what hangs together with it through full links, and of that only links that
+// fill at another rate than before, and flows that these stop. They are found from the lowest rate up: what a link is
+// full at depends on flows that stopped below, so that each is right once all below it is. A link that could carry all
+// that its flows ask for at their `most` holds nobody, so that a ring on healthy adapters costs its own links and
+// nothing else.
 //
 // Integers, so that no sum depends on the order in which flows came: two flows that a symmetry of the links and flows
 // turns into one another have the same rate to the bit, and any history that leaves the same flows leaves the same
@@ -61,64 +63,79 @@ class FlowRates {
   [[nodiscard]] std::int64_t rate(FlowId flow) const { return flows_[flow.value].rate; }
   /// Flows whose rate the last settle() changed, ascending; one that has begun is among them.
   [[nodiscard]] const std::vector<FlowId>& changed() const { return changed_; }
-  /// Flows that the last settle() looked at.
-  [[nodiscard]] std::size_t looked_at() const { return component_.size(); }
+  /// Flows that the last settle() looked at: what has begun, what shares a link with one that ended, and
+  /// what may stop at another rate.
+  [[nodiscard]] std::size_t looked_at() const { return looked_at_.size(); }
   [[nodiscard]] std::size_t size() const { return flows_.size() - free_.size(); }
 
  private:
+  /// Of links that are not full.
+  static constexpr std::int64_t kNotFull = INT64_MAX;
   struct Part {
     std::uint32_t link = 0;
     std::int64_t share = 0;
   };
+  /// The lowest rate at which one of a flow's links is full, how many are full at it, and the next one above it.
+  struct Lowest {
+    std::int64_t rate = kNotFull;
+    std::uint32_t links = 0;
+    bool next_is_known = false;
+    std::int64_t next = kNotFull;
+  };
   struct OneFlow {
     std::vector<Part> parts;
+    Lowest lowest;
     std::int64_t most = 0;
     std::int64_t rate = 0;
-    bool open = false;  // while a component is filled
     bool there = false;
     std::uint64_t seen = 0;
+    [[nodiscard]] std::int64_t stops_at() const { return std::min(most, lowest.rate); }
   };
   /// Sums are in units of kWholeRate²: of 2^16 flows with a share of 1 they stay below 2^77.
   __extension__ using Wide = __int128;
+  struct OnLink {
+    std::uint32_t flow = 0;
+    std::int64_t share = 0;
+  };
   struct OneLink {
     Wide capacity = 0;
-    Wide at_most = 0;                  // what its flows carry together at their `most`
-    std::vector<std::uint32_t> flows;  // in no order
-    Wide left = 0;                     // while a component is filled: beside flows that have stopped
-    std::int64_t asked = 0;            // by all others at rate 1
-    std::uint64_t seen = 0;
+    Wide at_most = 0;           // what its flows carry together at their `most`
+    std::vector<OnLink> flows;  // in no order
     [[nodiscard]] bool can_fill() const { return at_most > capacity; }
-    /// No flow's `most` is above kLargest, and a wide link that is asked for little could give more than 63 bits hold.
-    [[nodiscard]] std::int64_t level() const {
-      constexpr Wide kHighest = Wide{static_cast<std::int64_t>(kLargest)} * kWholeRate;
-      return static_cast<std::int64_t>(std::min(left / asked, kHighest));
-    }
   };
-  struct Level {
-    std::int64_t at = 0;
+  struct Dirty {
+    std::int64_t at = 0;  // the lower of where its link is full and was
     std::uint32_t link = 0;
-    auto operator<=>(const Level&) const = default;
+    auto operator<=>(const Dirty&) const = default;
   };
 
-  void find_component();
-  void visit(std::uint32_t flow);
-  void fill();
-  void next_stops(std::size_t& by_most);
-  void stop(std::uint32_t flow, std::int64_t rate);
+  void look_at(std::uint32_t flow);
+  void begin_flows();
+  void check_link(std::uint32_t link);
+  void push(Dirty dirty);
+  [[nodiscard]] std::int64_t full_at(std::uint32_t link);
+  void set_full(std::uint32_t link, std::int64_t at);
+  void take(OneFlow& flow, std::int64_t before, std::int64_t at);
+  void find_lowest(OneFlow& flow);
+  [[nodiscard]] std::int64_t stops_elsewhere(OneFlow& flow, std::uint32_t link);
   void note_changes();
 
   std::vector<OneFlow> flows_;
   std::vector<OneLink> links_;
+  std::vector<std::int64_t> full_;  // by link: the rate at which it is full
   std::vector<std::uint32_t> free_;
   std::vector<FlowId> changed_;
   std::vector<std::uint32_t> begun_;  // flows, since settle()
   std::vector<std::uint32_t> left_;   // links that could fill before a flow ended, or changed
   std::uint64_t visit_ = 0;
-  std::vector<std::uint32_t> component_;  // flows of it, then by their `most`
-  std::vector<std::uint32_t> joined_;     // its links that can fill
-  std::vector<std::int64_t> before_;      // rates, by place in component_ as it was found
-  std::vector<Level> levels_;             // a heap; an entry may be too low, never too high
-  std::vector<std::uint32_t> stops_;
+  std::vector<std::uint32_t> looked_at_;  // flows
+  std::vector<Dirty> dirty_;              // a heap: links that may be full at another rate
+  struct Asks {
+    std::int64_t rate = 0;
+    std::int64_t share = 0;
+  };
+  std::vector<Asks> asks_;            // scratch of full_at
+  std::vector<std::uint32_t> moved_;  // scratch of set_full
 };
 
 }  // namespace foreshard::sim
