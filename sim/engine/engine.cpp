@@ -26,6 +26,22 @@ std::int64_t at_pace(std::int64_t remaining, std::int64_t pace) {
 
 }  // namespace
 
+/// What of an engine is not its options, its table or a queue of times that goes back by itself.
+struct Engine::Mark {
+  EngineCourse course;
+  ByCommunicator<Communicator> communicators;
+  ByStream<Lane> lanes;
+  ByStream<StreamCourse> streams;
+  ByStream<IssueTimes::Mark> issues;
+  std::size_t gap_issues = 0;
+  std::size_t gap_first = 0;
+};
+
+Engine::Engine(const MachineProfile& machine, const OpTable& table, const EngineOptions& options)
+    : machine_(machine), table_(table), options_(options) {}
+
+Engine::~Engine() = default;
+
 // always_inline: what process_compute() is made of. A rank passes through it twice an op, and the calls took as long as
 // what they did.
 
@@ -71,11 +87,15 @@ void Engine::count_gap_issues(std::int64_t before) {
     ++gap_first_;
     ++gap_unfinished_;
   }
-  if (gap_first_ > 64 && 2 * gap_first_ > gap_issues_.size()) {
-    gap_issues_.erase(gap_issues_.begin(), gap_issues_.begin() + static_cast<std::ptrdiff_t>(gap_first_));
-    gap_first_ = 0;
-  }
+  if (!mark_) drop_gap_issues();
   gap_next_ = gap_first_ < gap_issues_.size() ? gap_issues_[gap_first_] : kNever.count;
+}
+
+/// Those that are counted.
+void Engine::drop_gap_issues() {
+  if (gap_first_ <= 64 || 2 * gap_first_ <= gap_issues_.size()) return;
+  gap_issues_.erase(gap_issues_.begin(), gap_issues_.begin() + static_cast<std::ptrdiff_t>(gap_first_));
+  gap_first_ = 0;
 }
 
 /// Issued strictly before `at`, so that the answer does not depend on whether the host has come to `at`.
@@ -297,6 +317,47 @@ void Engine::set_pace(CommunicatorId communicator, std::int64_t pace, Nanosecond
   find_next();
 }
 
+void Engine::prefetch_times() const {
+  for (const Stream& stream : streams_)
+    if (stream.issued > 0) stream.issues.prefetch();
+  constexpr std::size_t kLine = 64;
+  const auto* const mark = reinterpret_cast<const char*>(mark_.get());
+  for (std::size_t at = 0; mark != nullptr && at < sizeof(Mark); at += kLine) __builtin_prefetch(mark + at, 1);
+}
+
+void Engine::mark() {
+  FORESHARD_CHECK(meetings_.empty() && options_.script == nullptr && !options_.keep_timings, "an engine without marks");
+  if (!mark_) mark_ = std::make_unique<Mark>();
+  if (streams_.empty()) grow();
+  drop_gap_issues();
+  Mark& mark = *mark_;
+  mark.course = *this;
+  mark.communicators = communicators_;
+  mark.lanes = lanes_;
+  mark.streams.resize(streams_.size());
+  mark.issues.resize(streams_.size());
+  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+    mark.streams[s] = streams_[s];
+    streams_[s].issues.mark(mark.issues[s]);
+  }
+  mark.gap_issues = gap_issues_.size();
+  mark.gap_first = gap_first_;
+}
+
+void Engine::rewind() {
+  const Mark& mark = *mark_;
+  static_cast<EngineCourse&>(*this) = mark.course;
+  meetings_.clear();
+  communicators_ = mark.communicators;
+  lanes_ = mark.lanes;
+  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+    static_cast<StreamCourse&>(streams_[s]) = mark.streams[s];
+    streams_[s].issues.rewind(mark.issues[s]);
+  }
+  gap_issues_.resize(mark.gap_issues);
+  gap_first_ = mark.gap_first;
+}
+
 /// Joint collectives whose ranks are all there begin to move bytes.
 bool Engine::open_gates(std::int64_t at) {
   bool any = false;
@@ -386,16 +447,26 @@ bool Engine::report_done(std::int64_t at) {
   const OpTable::Op& other = first(index);
   Lane& beside = lanes_[index];
   const bool waiting = waits(beside);
-  if (has_pace(index) && !waiting && streams_[index].pace != kFullRate) return false;
+  const std::int64_t pace = has_pace(index) && !waiting ? streams_[index].pace : kFullRate;
+  if (pace == 0) return false;
   using As = RateTable::As;
   const As as = waiting ? As::waiting : beside.early ? As::early : As::put;
   const PairRates* pair = options_.rates->of(op.running_op, other.running_op, as);
   if (pair == nullptr) return false;
+  PairRates at_pace_of_links;  // there are too many paces to keep them
+  if (pace != kFullRate) {
+    const RunningOp& as_put = beside.early ? table_.early_op(other) : table_.running_op(other);
+    at_pace_of_links = pair_rates(machine_, table_.running_op(op), paced(as_put, pace));
+    pair = &at_pace_of_links;
+  }
   Lane& lane = lanes_[kCompute];
-  const std::int64_t left = waiting ? std::numeric_limits<std::int64_t>::max() : beside.remaining;
+  const std::int64_t left = waiting             ? std::numeric_limits<std::int64_t>::max()
+                            : pace != kFullRate ? at_pace(beside.remaining, pace)
+                                                : beside.remaining;
   lane.rate = kernel_rate(*pair, {stream.work, lane.remaining, at - stream.start}, left);
   set_finish(lane, op, at);
   beside.rate = waiting ? 0 : pair->other;
+  if (pace != kFullRate) beside.rate = std::max<std::int64_t>(1, pair->other * pace / kFullRate);
   if (!waiting) set_finish(beside, other, at);
   return true;
 }

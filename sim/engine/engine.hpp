@@ -28,6 +28,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -83,11 +84,41 @@ struct Meeting {
   Nanoseconds at;
 };
 
-class Engine {
+/// Few streams have ops in one step: compute, copies in and out, all-gathers, reduce-scatters, all-reduces.
+template <class T>
+using ByStream = SmallVector<T, 6>;
+template <class T>
+using ByCommunicator = SmallVector<T, 3>;
+
+/// What an engine counts and expects as it goes on.
+struct EngineCourse {
+  std::size_t issued_ = 0;
+  std::size_t ended_ = 0;
+  std::int64_t gap_unfinished_ = 0;       // issued before now_ less those that have ended
+  std::int64_t gap_next_ = kNever.count;  // the first of gap_issues_
+  std::size_t persistents_ = 0;           // running ops that leave no SM to what comes later
+  std::size_t mains_ = 0;                 // running kernels of the compute stream
+  std::size_t sides_ = 0;                 // … of other streams
+  std::size_t in_turn_ = 0;               // … of those that take turns with the compute stream's
+  bool compute_next_ = false;             // one of those has ended, for which the compute stream waited
+  std::int64_t sides_until_ = 0;          // until then a persistent kernel lets go before it what waits for one of them
+  std::size_t moving_ = 0;                // running collectives that move bytes
+  std::size_t waiting_ = 0;               // … that wait for other ranks
+  std::int64_t now_ = 0;
+  std::int64_t next_ = kNever.count;
+  std::int64_t idle_for_ranks_ = 0;
+  // Of all streams but the compute stream, as find_others() left it:
+  std::int64_t others_next_ = 0;     // the first instant at which one is ready, is released or ends
+  std::uint32_t awaited_place_ = 0;  // one of them waits for the compute stream's op there
+  bool some_wait_for_sms_ = false;
+  ByStream<std::uint32_t> beside_;  // those that run
+};
+
+class Engine : private EngineCourse {
  public:
   /// Both references must outlive the engine; the table may grow meanwhile.
-  Engine(const MachineProfile& machine, const OpTable& table, const EngineOptions& options = {})
-      : machine_(machine), table_(table), options_(options) {}
+  Engine(const MachineProfile& machine, const OpTable& table, const EngineOptions& options = {});
+  ~Engine();
 
   /// The host has issued the table's next op. Times must not descend.
   void issue(Nanoseconds at) {
@@ -167,18 +198,20 @@ class Engine {
   /// before now(). Every collective begins at kFullRate; at pace 0 it stands: it holds its SMs and moves nothing.
   void set_pace(CommunicatorId communicator, std::int64_t pace, Nanoseconds at);
 
+  /// Where rewind() goes back to: now, with no meetings to take. Of engines that keep no timings and have no script.
+  void mark();
+  /// To the last mark(), any number of times; issues since then are undone as well.
+  void rewind();
+
   /// Behind the last byte of the engine that an instant may need.
   [[nodiscard]] const void* end_of_state() const { return streams_.inside_end(); }
-  /// Begins to bring times of ops into the cache, once the engine is there.
-  void prefetch_times() const {
-    for (const Stream& stream : streams_)
-      if (stream.issued > 0) stream.issues.prefetch();
-  }
+  /// Begins to bring times of ops, and its mark, into the cache, once the engine is there.
+  void prefetch_times() const;
 
  private:
   /// How far a joint collective is; everything else is `open`.
   enum class Gate : std::uint8_t { open = 0, arrived = 1, moving = 2, done = 3 };
-  struct Stream {
+  struct StreamCourse {
     std::uint32_t head = 0;                  // place of the first unfinished op
     std::uint32_t issued = 0;                // ops
     std::uint32_t first = 0;                 // the op at `head`, where it is issued
@@ -189,9 +222,11 @@ class Engine {
     std::int64_t release_at = kNever.count;  // of a joint collective that has arrived
     std::int64_t pace = kFullRate;           // of the running op, where it is a collective
     std::int64_t waits_since = 0;            // Lane::waits_for_sms: when that op could have begun
-    IssueTimes issues;                       // of ops from `head` on
     RecentTimes ends;                        // of ops before it
-    std::span<const PaceChange> paces;       // of a script: still to come
+  };
+  struct Stream : StreamCourse {
+    IssueTimes issues;                  // of ops from `head` on
+    std::span<const PaceChange> paces;  // of a script: still to come
   };
   /// What every instant looks at.
   struct Lane {
@@ -255,38 +290,14 @@ class Engine {
   void find_others();
   [[nodiscard]] std::int64_t others_end() const;
   void count_gap_issues(std::int64_t before);
+  void drop_gap_issues();
   [[nodiscard]] bool all_gather_queued(std::int64_t at);
-
-  /// Few streams have ops in one step: compute, copies in and out, all-gathers, reduce-scatters, all-reduces.
-  static constexpr std::size_t kFewStreams = 6;
-  template <class T>
-  using ByStream = SmallVector<T, kFewStreams>;
 
   const MachineProfile& machine_;
   const OpTable& table_;
   EngineOptions options_;
-  std::size_t issued_ = 0;
-  std::size_t ended_ = 0;
-  std::int64_t gap_unfinished_ = 0;       // issued before now_ less those that have ended
-  std::int64_t gap_next_ = kNever.count;  // the first of gap_issues_
-  std::size_t persistents_ = 0;           // running ops that leave no SM to what comes later
-  std::size_t mains_ = 0;                 // running kernels of the compute stream
-  std::size_t sides_ = 0;                 // … of other streams
-  std::size_t in_turn_ = 0;               // … of those that take turns with the compute stream's
-  bool compute_next_ = false;             // one of those has ended, for which the compute stream waited
-  std::int64_t sides_until_ = 0;          // until then a persistent kernel lets go before it what waits for one of them
-  std::size_t moving_ = 0;                // running collectives that move bytes
-  std::size_t waiting_ = 0;               // … that wait for other ranks
-  std::int64_t now_ = 0;
-  std::int64_t next_ = kNever.count;
-  std::int64_t idle_for_ranks_ = 0;
-  // Of all streams but the compute stream, as find_others() left it:
-  std::int64_t others_next_ = 0;     // the first instant at which one is ready, is released or ends
-  std::uint32_t awaited_place_ = 0;  // one of them waits for the compute stream's op there
-  bool some_wait_for_sms_ = false;
-  ByStream<std::uint32_t> beside_;  // those that run
   SmallVector<Meeting, 2> meetings_;
-  SmallVector<Communicator, 3> communicators_;
+  ByCommunicator<Communicator> communicators_;
   ByStream<Lane> lanes_;
   ByStream<Stream> streams_;
   // What most instants leave alone:
@@ -294,6 +305,8 @@ class Engine {
   std::vector<std::int64_t> gap_issues_;  // issue times of ops that lengthen gaps, ascending, not yet counted
   std::size_t gap_first_ = 0;             // of gap_issues_
   std::vector<RunningOp> paced_ops_;      // scratch of run_all
+  struct Mark;
+  std::unique_ptr<Mark> mark_;  // null: there is none
 };
 
 }  // namespace foreshard::sim

@@ -1,7 +1,7 @@
 // A vector that holds its first elements inside its owner: what an engine needs lies together, so that a job's ranks,
 // which take turns, come into the cache in a few lines each.
 //
-// Who: sim/engine/engine.hpp. Does not move; elements are not checked against its size.
+// Who: sim/engine/engine.hpp. Has no copy constructor; elements are not checked against its size.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,12 @@ class SmallVector {
  public:
   SmallVector() = default;
   SmallVector(const SmallVector&) = delete;
-  SmallVector& operator=(const SmallVector&) = delete;
+  SmallVector& operator=(const SmallVector& other) {
+    if (this == &other) return *this;
+    resize(other.size_);
+    std::copy(other.begin(), other.end(), begin());
+    return *this;
+  }
   ~SmallVector() = default;
 
   [[nodiscard]] std::size_t size() const { return size_; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/check.hpp"
+
 namespace foreshard::sim {
 namespace {
 
@@ -154,6 +156,22 @@ std::optional<Engine::State> Rank::state() const {
        {std::uint64_t{act_ - cut.acts}, static_cast<std::uint64_t>(from), std::uint64_t{blocked_}})
     out->own = mixed(out->own, part);
   return out;
+}
+
+void Rank::mark() {
+  FORESHARD_CHECK(period_ == nullptr, "a rank whose cuts cannot be undone");
+  mark_ = {blocked_, issued_, host_now_, act_, step_ends_.size()};
+  engine_.mark();
+}
+
+void Rank::rewind() {
+  blocked_ = mark_.blocked;
+  issued_ = mark_.issued;
+  host_now_ = mark_.host_now;
+  act_ = mark_.act;
+  step_ends_.resize(mark_.step_ends);
+  idle_for_ranks_.resize(mark_.step_ends);
+  engine_.rewind();
 }
 
 void Rank::step(Nanoseconds until) {

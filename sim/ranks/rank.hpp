@@ -44,6 +44,10 @@ class Rank {
   void run_before(Nanoseconds until);
   /// The next thing, and of what follows only what lies before `until`.
   void step(Nanoseconds until = kNever);
+  /// Where rewind() goes back to: now, with no meeting to take. Of ranks without a period.
+  void mark();
+  /// To the last mark(), any number of times: as if nothing had been since.
+  void rewind();
   /// When step() would do something; kNever where it never will unless a collective goes on.
   [[nodiscard]] Nanoseconds next() const;
   /// Done with its program; of one that dies with what it lives to do.
@@ -90,6 +94,15 @@ class Rank {
   [[nodiscard]] bool is_held_up(const Act& act) const;
   [[nodiscard]] bool can_act() const { return !blocked_ && act_ < end_; }
 
+  /// What of it is not its engine, or only added to.
+  struct Course {
+    bool blocked = false;  // in its present act, whose work is done
+    std::uint32_t issued = 0;
+    Nanoseconds host_now;
+    std::size_t act = 0;
+    std::size_t step_ends = 0;
+  };
+
   const MachineProfile& machine_;
   const HostProgram& program_;
   const std::vector<Act>& acts_;
@@ -107,6 +120,7 @@ class Rank {
   const StepPeriod* period_;  // null: nobody asks for cuts
   std::size_t next_cut_ = 0;
   std::vector<Cut> cuts_;  // a ring
+  Course mark_;
   Engine engine_;
 };
 

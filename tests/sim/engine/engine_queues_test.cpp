@@ -2,6 +2,8 @@
 #include <array>
 #include <deque>
 #include <random>
+#include <tuple>
+#include <utility>
 
 #include "sim/engine/issue_times.hpp"
 #include "sim/engine/recent_times.hpp"
@@ -38,6 +40,43 @@ TEST_CASE("issue times come off in the order and to the nanosecond in which they
   }
 }
 
+TEST_CASE("issue times go back to where they were marked, whatever came and went since") {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    std::deque<std::int64_t> expected;
+    IssueTimes times;
+    std::int64_t now = 0;
+    const auto go_on = [&](unsigned changes) {
+      for (unsigned i = 0; i < changes; ++i) {
+        if (random() % 2 == 0 || expected.empty()) {
+          now += random() % 20 == 0 ? 0x100000000 : static_cast<std::int64_t>(random() % 20'000);
+          times.push(now);
+          expected.push_back(now);
+        } else {
+          times.pop();
+          expected.pop_front();
+        }
+        if (!expected.empty()) REQUIRE(times.front() == expected.front());
+      }
+    };
+    for (int round = 0; round < 400; ++round) {
+      go_on(static_cast<unsigned>(random() % 60));
+      IssueTimes::Mark mark;
+      times.mark(mark);
+      const auto marked = std::pair(expected, now);
+      for (auto back = random() % 3; back > 0; --back) {
+        go_on(static_cast<unsigned>(random() % 60));
+        times.rewind(mark);
+        std::tie(expected, now) = marked;
+      }
+      std::deque<std::int64_t> all;
+      times.each([&](std::int64_t time) { all.push_back(time); });
+      REQUIRE((all == expected));  // not taken apart: it would print them
+    }
+  }
+}
+
 TEST_CASE("recent times are there by place, however many there are") {
   std::mt19937 random(1);
   std::deque<std::int64_t> expected;
@@ -61,6 +100,12 @@ TEST_CASE("a small vector keeps its elements when it grows beyond those inside i
     vector.push_back({i});
     REQUIRE(vector.size() == static_cast<std::size_t>(i) + 1);
     for (int k = 0; k <= i; ++k) REQUIRE((vector[static_cast<std::size_t>(k)] == std::vector<int>{k}));
+  }
+  SmallVector<std::vector<int>, 3> copy;
+  for (const std::size_t size : {std::size_t{2}, std::size_t{20}, std::size_t{1}}) {
+    vector.resize(size);
+    copy = vector;
+    CHECK(std::equal(copy.begin(), copy.end(), vector.begin(), vector.end()));
   }
   vector.clear();
   CHECK(vector.empty());
