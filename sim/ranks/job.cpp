@@ -31,8 +31,11 @@ struct Round {
   std::vector<Nanoseconds> arrivals;    // by class of the group
   std::vector<bool> there;              // likewise
   std::vector<OpId> ops;                // likewise: what each calls
+  std::vector<bool> over;               // likewise: it is done
+  std::size_t last_step = 0;            // in which the last class was when it arrived
   std::optional<std::uint32_t> moving;  // its place among its communicator's, where it shares links
   Nanoseconds time;                     // that it takes at its present rate
+  Nanoseconds expected;                 // the latest arrival, or end, that a class came to going ahead
 };
 
 /// Whose time is the first; of equal ones the lowest.
@@ -43,7 +46,11 @@ class FirstOf {
   }
   void set(std::size_t i, Nanoseconds time) {
     times_[size_ + i] = time;
-    for (std::size_t at = (size_ + i) / 2; at > 0; at /= 2) times_[at] = std::min(times_[2 * at], times_[2 * at + 1]);
+    for (std::size_t at = (size_ + i) / 2; at > 0; at /= 2) {
+      const Nanoseconds first = std::min(times_[2 * at], times_[2 * at + 1]);
+      if (times_[at] == first) return;
+      times_[at] = first;
+    }
   }
   [[nodiscard]] Nanoseconds time() const { return times_[1]; }
   [[nodiscard]] std::size_t first() const {
@@ -57,11 +64,18 @@ class FirstOf {
   std::vector<Nanoseconds> times_;  // a tree of minima: of 2i and 2i + 1 at i
 };
 
-/// What a rank hears of a collective: that all are there, or done.
+/// What a rank hears of a collective.
 struct Answer {
-  Meeting::Kind to = Meeting::Kind::arrived;
+  enum class What : std::uint8_t {
+    all_there = 0,
+    all_done = 1,
+    pace = 2,  ///< what the links leave it from now on
+  };
+  What what = What::all_there;
   CommunicatorId communicator;
   Nanoseconds at;
+  std::int64_t pace = kFullRate;
+  bool behind = false;  ///< what else the rank does at that instant
 };
 
 class JobSimulation {
@@ -76,6 +90,7 @@ class JobSimulation {
     for (const RankClasses::Class& about : job_.classes.classes)
       group_of_.insert(group_of_.end(), about.group.begin(), about.group.end());
     if (network_) find_groups();
+    goes_ahead_ = network_ && request.ahead;
     if (request.short_ways)
       for (const HostProgram* program : request.programs) rates_.emplace_back(machine, program->table);
     for (const HostProgram* program : request.programs) schedules_.emplace_back(*program, request.host_scale);
@@ -94,14 +109,20 @@ class JobSimulation {
     answers_.resize(ranks_.size());
     job_.ranks.resize(ranks_.size());
     if (!periods_.empty()) awaited_between_.resize(ranks_.size());
+    if (goes_ahead_) set_up_ahead();
   }
 
   Job run() {
-    network_ ? run_in_order() : run_ahead();
+    if (goes_ahead_)
+      run_ahead_of_rates();
+    else
+      network_ ? run_in_order() : run_ahead();
     const bool left = seen_enough();
     for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
-      job_.ranks[i].step_ends = ranks_[i].step_ends();
-      job_.ranks[i].idle_for_ranks = ranks_[i].idle_for_ranks();
+      const auto steps = static_cast<std::ptrdiff_t>(steps_by(i, left_at_));
+      job_.ranks[i].step_ends.assign(ranks_[i].step_ends().begin(), ranks_[i].step_ends().begin() + steps);
+      job_.ranks[i].idle_for_ranks.assign(ranks_[i].idle_for_ranks().begin(),
+                                          ranks_[i].idle_for_ranks().begin() + steps);
       job_.ranks[i].awaited_in.resize(std::max(job_.ranks[i].awaited_in.size(), job_.ranks[i].step_ends.size()));
       if (job_.repeated) repeat(i);
       if (!left && is_own(i) && !ranks_[i].finished()) job_.stuck.push_back(stuck(i));
@@ -178,6 +199,105 @@ class JobSimulation {
     }
   }
 
+  /// Each rank goes on to its next meeting, as if nothing of others came before, and back to where it was marked if
+  /// something does. The first meeting of all holds, and so does all before it: whatever others still do is later.
+  void run_ahead_of_rates() {
+    for (std::uint32_t i = 0; i < ranks_.size(); ++i) touch(i);
+    links_change_at_ = network_->next_change({});
+    for (;;) {
+      run_touched();
+      const Nanoseconds next = order_->time();
+      const Nanoseconds change = next_change(next);
+      if (request_.last_step) left_at_ = {-ends_->time().count};
+      if (std::min(next, change) > left_at_) return;
+      if (next > change) {
+        now_ = change;
+        change_rates(change);
+        for (const std::uint32_t rank : held_) touch(rank);
+        held_.clear();
+        continue;
+      }
+      if (next == kNever) return;
+      now_ = next;
+      const auto first = static_cast<std::uint32_t>(order_->first());
+      is_ahead_[first] = false;
+      touch(first);
+      take_meetings(first);
+    }
+  }
+
+  void set_up_ahead() {
+    order_.emplace(ranks_.size());
+    ends_.emplace(ranks_.size());
+    if (request_.last_step)
+      for (std::uint32_t i = 0; i < ranks_.size(); ++i)
+        if (is_own(i)) ends_->set(i, {-kNever.count});
+    is_ahead_.resize(ranks_.size());
+    is_touched_.resize(ranks_.size());
+    waits_.resize(ranks_.size() * groups_.size());
+  }
+
+  void touch(std::uint32_t rank) {
+    if (!is_touched_[rank]) touched_.push_back(rank);
+    is_touched_[rank] = true;
+  }
+
+  /// Up to now_ if rates change then, else beyond it.
+  void run_touched() {
+    const bool held = rates_change_at_.has_value();
+    for_batches(touched_, [&](std::uint32_t one) {
+      Rank& rank = ranks_[one];
+      give_answer(one);
+      const Nanoseconds until = held ? Nanoseconds{now_.count + 1} : expected_answer(one);
+      if (rank.next() >= until) return;
+      rank.mark();
+      is_ahead_[one] = true;
+      rank.run_before(until);
+    });
+    for (const std::uint32_t one : touched_) {
+      is_touched_[one] = false;
+      const Rank& rank = ranks_[one];
+      const std::span<const Meeting> meetings = rank.engine().meetings();
+      order_->set(one, meetings.empty() ? rank.next() : rank.engine().now());
+      for (const Meeting& meeting : meetings) {
+        Round& round = rounds_[group_of(one, meeting.communicator)];
+        round.expected = std::max(round.expected, meeting.at);
+      }
+      if (held && meetings.empty()) held_.push_back(one);
+      if (request_.last_step && is_own(one))
+        ends_->set(one, {rank.step_ends().size() > *request_.last_step ? -rank.step_ends()[*request_.last_step].count
+                                                                       : -kNever.count});
+    }
+    touched_.clear();
+  }
+
+  /// A guess at when the rank hears of others; kNever: it waits for none, or none is known of. Beyond it the rank would
+  /// go in vain.
+  [[nodiscard]] Nanoseconds expected_answer(std::uint32_t rank) const {
+    Nanoseconds out = kNever;
+    for (std::uint32_t c = 0; c < groups_.size(); ++c) {
+      if (!waits_[rank * groups_.size() + c]) continue;
+      const Nanoseconds expected = rounds_[group_of(rank, {c})].expected;
+      if (expected > now_) out = std::min(out, expected);
+    }
+    return out;
+  }
+
+  /// Brings a rank that may have gone ahead to an instant that holds, before what it does then, or behind it.
+  void bring(std::uint32_t index, Nanoseconds at, bool behind) {
+    Rank& rank = ranks_[index];
+    if (is_ahead_[index] && (rank.engine().now() > at || (!behind && rank.engine().now() == at))) rank.rewind();
+    is_ahead_[index] = false;
+    rank.run_before(behind ? Nanoseconds{at.count + 1} : at);
+    FORESHARD_CHECK(rank.engine().meetings().empty(), "a meeting before the first of all");
+  }
+
+  /// Of a rank's steps those that ended by then.
+  [[nodiscard]] std::size_t steps_by(std::uint32_t rank, Nanoseconds at) const {
+    const std::vector<Nanoseconds>& ends = ranks_[rank].step_ends();
+    return static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), at) - ends.begin());
+  }
+
   /// When rates change next. A link that changes is nothing to a job in which nothing happens any more.
   [[nodiscard]] Nanoseconds next_change(Nanoseconds now) const {
     const Nanoseconds link = now == kNever && moving_ == 0 ? kNever : links_change_at_;
@@ -186,7 +306,7 @@ class JobSimulation {
 
   void begin_flows(std::uint32_t index, std::uint32_t rank, const Meeting& meeting, Nanoseconds at) {
     const RankClasses::Group& group = job_.classes.groups[index];
-    for (const std::uint32_t one : group.classes) touched_.push_back(one);
+    if (!goes_ahead_) touched_.insert(touched_.end(), group.classes.begin(), group.classes.end());
     const std::uint32_t place = table_of(rank).op(meeting.op).communicator_place;
     for (const std::uint32_t first : members_[index]) {
       if (!network_->begin(group.communicator, first, request_at(rank, group.communicator, place))) return;
@@ -198,7 +318,7 @@ class JobSimulation {
 
   void end_flows(std::uint32_t index, Nanoseconds at) {
     const RankClasses::Group& group = job_.classes.groups[index];
-    for (const std::uint32_t one : group.classes) touched_.push_back(one);
+    if (!goes_ahead_) touched_.insert(touched_.end(), group.classes.begin(), group.classes.end());
     if (!rounds_[index].moving) return;
     for (const std::uint32_t first : members_[index]) network_->end(group.communicator, first);
     rounds_[index].moving.reset();
@@ -215,24 +335,39 @@ class JobSimulation {
       links_change_at_ = network_->next_change(at);
     }
     network_->settle();
-    for (std::uint32_t index = 0; index < rounds_.size(); ++index) {
+    for (const JobNetwork::Changed& changed : network_->changed()) {
+      const std::uint32_t index = group_of(job_.classes.of_rank[changed.first], {changed.communicator});
       Round& round = rounds_[index];
-      if (!round.moving) continue;
-      const RankClasses::Group& group = job_.classes.groups[index];
-      const Nanoseconds time = network_->time(group.communicator, members_[index][0]);
-      if (time == round.time) continue;
-      round.time = time;
-      for (const std::uint32_t one : group.classes) set_pace(one, group.communicator, *round.moving, time, at);
+      if (!round.moving || members_[index][0] != changed.first) continue;
+      const Nanoseconds time = network_->time(changed.communicator, changed.first);
+      if (time != round.time) set_time(index, time, at);
     }
   }
 
-  void set_pace(std::uint32_t rank, std::uint32_t communicator, std::uint32_t place, Nanoseconds time, Nanoseconds at) {
+  /// What its collective takes from now on.
+  void set_time(std::uint32_t index, Nanoseconds time, Nanoseconds at) {
+    const RankClasses::Group& group = job_.classes.groups[index];
+    Round& round = rounds_[index];
+    round.time = time;
+    const HostProgram* of = nullptr;
+    std::int64_t pace = 0;
+    for (std::size_t i = 0; i < group.classes.size(); ++i) {
+      const std::uint32_t rank = group.classes[i];
+      if (&program_of(rank) != of) pace = pace_of(rank, group.communicator, *round.moving, time);
+      of = &program_of(rank);
+      if (keep_[rank]) job_.ranks[rank].meetings[group.communicator].back().paces.push_back({at, pace});
+      if (round.over[i]) continue;
+      answer(rank, {Answer::What::pace, {group.communicator}, at, pace, true});
+      if (!goes_ahead_) touched_.push_back(rank);
+    }
+  }
+
+  [[nodiscard]] std::int64_t pace_of(std::uint32_t rank, std::uint32_t communicator, std::uint32_t place,
+                                     Nanoseconds time) {
+    if (time == kNever) return 0;
     const std::int64_t priced = network_->priced(request_at(rank, communicator, place)).count;
     const std::int64_t whole = std::max<std::int64_t>(1, time.count);
-    const std::int64_t pace = time == kNever ? 0 : std::max<std::int64_t>(1, (priced * kFullRate + whole / 2) / whole);
-    ranks_[rank].engine().set_pace({communicator}, pace, at);
-    if (keep_[rank]) job_.ranks[rank].meetings[communicator].back().paces.push_back({at, pace});
-    touched_.push_back(rank);
+    return std::max<std::int64_t>(1, (priced * kFullRate + whole / 2) / whole);
   }
 
   [[nodiscard]] const CollectiveRequest& request_at(std::uint32_t rank, std::uint32_t communicator,
@@ -304,28 +439,35 @@ class JobSimulation {
 
   /// Every rank that can go on, as far as it can alone: no rank's way depends on another one's until they meet.
   void run_all() {
-    constexpr std::size_t kBatch = 64;  // ranks: some milliseconds, beside which starting threads is nothing
     std::vector<std::uint32_t> now;
     now.swap(runnable_);
-    told_.resize(now.size());
-    const auto run = [&](std::size_t batch) {
-      const std::size_t end = std::min(now.size(), (batch + 1) * kBatch);
+    told_.resize(ranks_.size());
+    for_batches(now, [&](std::uint32_t rank) {
+      give_answer(rank);
+      ranks_[rank].run();
+      told_[rank] = ranks_[rank].engine().take_meeting();
+    });
+    for (const std::uint32_t rank : now)
+      if (told_[rank])
+        take_meeting(rank, *told_[rank]);
+      else
+        take_meetings(rank);
+  }
+
+  /// `run` of each of these ranks, on all threads.
+  template <class Run>
+  void for_batches(const std::vector<std::uint32_t>& ranks, const Run& run) {
+    constexpr std::size_t kBatch = 64;  // ranks: some milliseconds, beside which starting threads is nothing
+    const auto run_batch = [&](std::size_t batch) {
+      const std::size_t end = std::min(ranks.size(), (batch + 1) * kBatch);
       for (std::size_t i = batch * kBatch; i < end; ++i) {
-        if (i + 2 < end) ranks_[now[i + 2]].prefetch();
-        if (i + 1 < end) ranks_[now[i + 1]].prefetch_times();
-        Rank& rank = ranks_[now[i]];
-        give_answer(now[i]);
-        rank.run();
-        told_[i] = rank.engine().take_meeting();
+        if (i + 2 < end) ranks_[ranks[i + 2]].prefetch();
+        if (i + 1 < end) ranks_[ranks[i + 1]].prefetch_times();
+        run(ranks[i]);
       }
     };
-    const std::size_t batches = (now.size() + kBatch - 1) / kBatch;
-    for_each(batches, batches > 1 ? request_.threads : 1, run);
-    for (std::size_t i = 0; i < now.size(); ++i)
-      if (told_[i])
-        take_meeting(now[i], *told_[i]);
-      else
-        take_meetings(now[i]);
+    const std::size_t batches = (ranks.size() + kBatch - 1) / kBatch;
+    for_each(batches, batches > 1 ? request_.threads : 1, run_batch);
   }
 
   void check() const {
@@ -360,6 +502,7 @@ class JobSimulation {
   }
 
   void take(std::uint32_t rank, const Meeting& meeting) {
+    if (goes_ahead_) waits_[rank * groups_.size() + meeting.communicator.value] = true;
     meeting.kind == Meeting::Kind::arrived ? arrive(rank, meeting) : end(rank, meeting);
   }
 
@@ -376,6 +519,7 @@ class JobSimulation {
     round.arrivals.resize(classes.size());
     round.there.resize(classes.size());
     round.ops.resize(classes.size());
+    round.over.resize(classes.size());
     const std::size_t place = place_of(rank, classes);
     round.arrivals[place] = meeting.at;
     round.there[place] = true;
@@ -385,12 +529,14 @@ class JobSimulation {
         (meeting.at == round.last_arrival && rank < round.last_class)) {
       round.last_arrival = meeting.at;
       round.last_class = rank;
+      round.last_step = ranks_[rank].step_ends().size();
     }
     if (++round.arrived < classes.size()) return;
     for (std::size_t i = 1; i < classes.size(); ++i)
       if (!is_same_call(classes[0], round.ops[0], classes[i], round.ops[i])) return;  // nobody ever hears of it
     JobRank& last = job_.ranks[round.last_class];
-    const std::size_t step = ranks_[round.last_class].step_ends().size();  // the last one to come is in it
+    // The last one to come is in it.
+    const std::size_t step = goes_ahead_ ? round.last_step : ranks_[round.last_class].step_ends().size();
     if (last.awaited_in.size() <= step) last.awaited_in.resize(step + 1);
     Nanoseconds* const between = awaited_between(round.last_class, step);
     for (std::size_t i = 0; i < classes.size(); ++i) {
@@ -400,8 +546,9 @@ class JobSimulation {
       add_awaited(last.awaited_in[step], wait, job_.classes.classes[classes[i]].count);
       if (between != nullptr) add_awaited(*between, wait, job_.classes.classes[classes[i]].count);
       if (keep_[classes[i]]) meetings_of(classes[i], meeting).push_back({round.last_arrival, {}});
-      answer(classes[i], {Meeting::Kind::arrived, meeting.communicator, round.last_arrival});
+      answer(classes[i], {Answer::What::all_there, meeting.communicator, round.last_arrival, 0, classes[i] < rank});
     }
+    round.expected = {};
     if (network_) begin_flows(index, rank, meeting, round.last_arrival);
   }
 
@@ -432,20 +579,31 @@ class JobSimulation {
     Round& round = rounds_[index];
     round.last_end = std::max(round.last_end, meeting.at);
     const std::vector<std::uint32_t>& classes = job_.classes.groups[index].classes;
+    round.over[place_of(rank, classes)] = true;
     if (++round.done < classes.size()) return;
     for (const std::uint32_t other : classes) {
       if (keep_[other]) meetings_of(other, meeting).back().all_done = round.last_end;
-      answer(other, {Meeting::Kind::done, meeting.communicator, round.last_end});
+      answer(other, {Answer::What::all_done, meeting.communicator, round.last_end, 0, other < rank});
     }
     if (network_) end_flows(index, round.last_end);
     round.arrived = round.done = 0;
     round.there.assign(classes.size(), false);
+    round.over.assign(classes.size(), false);
+    round.expected = {};
   }
 
-  /// The last answer that a rank waits for is given where it runs on, on its thread; in order of time, at once.
+  /// The last answer that a rank waits for, or hears at an instant, is given where it runs on, on its thread; in order
+  /// of time, at once.
   void answer(std::uint32_t rank, const Answer& answer) {
+    if (goes_ahead_) {
+      give_answer(rank);
+      if (answer.what != Answer::What::pace) waits_[rank * groups_.size() + answer.communicator.value] = false;
+      touch(rank);
+    }
     answers_[rank] = answer;
-    if (--pending_[rank] == 0 && !network_)
+    if (answer.what != Answer::What::pace) --pending_[rank];
+    if (goes_ahead_) return;
+    if (pending_[rank] == 0 && !network_)
       runnable_.push_back(rank);
     else
       give_answer(rank);
@@ -455,10 +613,16 @@ class JobSimulation {
     std::optional<Answer> answer;
     answer.swap(answers_[rank]);
     if (!answer) return;
-    if (answer->to == Meeting::Kind::arrived)
-      ranks_[rank].engine().release(answer->communicator, answer->at);
-    else
-      ranks_[rank].engine().finish(answer->communicator, answer->at);
+    if (goes_ahead_) bring(rank, answer->at, answer->behind);
+    Engine& engine = ranks_[rank].engine();
+    switch (answer->what) {
+      case Answer::What::all_there:
+        return engine.release(answer->communicator, answer->at);
+      case Answer::What::all_done:
+        return engine.finish(answer->communicator, answer->at);
+      case Answer::What::pace:
+        return engine.set_pace(answer->communicator, answer->pace, answer->at);
+    }
   }
 
   /// Lets the rank whose next instant is the first go on though a collective of it waits, not beyond the next instant
@@ -534,13 +698,23 @@ class JobSimulation {
   std::vector<std::optional<Answer>> answers_;  // by class: not yet given
   std::vector<std::uint32_t> runnable_;
   std::vector<Meeting> meetings_;             // scratch of take_meetings
-  std::vector<std::optional<Meeting>> told_;  // scratch of run_all: by rank that ran its one meeting, if it is one
+  std::vector<std::optional<Meeting>> told_;  // scratch of run_all: by class that ran its one meeting, if it is one
   std::optional<JobNetwork> network_;         // where groups meet
   std::vector<std::vector<std::uint32_t>> members_;  // by group of classes: the lowest ranks of its groups
   std::optional<Nanoseconds> rates_change_at_;       // collectives began or ended then
   Nanoseconds links_change_at_ = kNever;
   std::size_t moving_ = 0;              // groups of classes that share links
   std::vector<std::uint32_t> touched_;  // ranks whose next instant may have changed
+  // Where ranks go ahead of rates that may change:
+  bool goes_ahead_ = false;
+  Nanoseconds now_;                       // up to here all holds
+  std::optional<FirstOf> order_;          // by class: its next meeting, or where it stopped before one
+  std::optional<FirstOf> ends_;           // by class of this job: the end of the last step, less than 0
+  Nanoseconds left_at_ = kNever;          // the latest of them, when the job was left
+  std::vector<std::uint8_t> is_ahead_;    // by class: it may have to go back to its mark
+  std::vector<std::uint8_t> is_touched_;  // by class: it is among touched_
+  std::vector<std::uint8_t> waits_;       // by class and communicator: it has not heard
+  std::vector<std::uint32_t> held_;       // classes that wait at now_ for rates to change
 };
 
 }  // namespace

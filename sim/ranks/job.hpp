@@ -5,9 +5,9 @@
 // one (rank_classes.hpp). One class alone gives what SimDevice gives, to the nanosecond.
 //
 // Where groups can meet on a link behind the adapters (job_network.hpp), a collective that begins or ends changes the
-// rates of others from that instant on, and so does a link that flaps: ranks then go on in order of time, none beyond
-// the next instant of another one or of the link, and the rates change once all that happens at an instant has
-// happened, so that no order within it decides. A job with a link that flaps has no steps that repeat.
+// rates of others from that instant on, and so does a link that flaps, once all that happens then has happened, so that
+// no order within it decides. Each rank goes ahead to its next meeting; where something changes before, it goes back to
+// its mark. A job with a link that flaps has no steps that repeat.
 //
 // How else: each rank runs until a collective has something to tell; once all its ranks are there, they run on. Where
 // two communicators make every rank wait for another one, the rank whose next instant is the first goes on: nobody can
@@ -43,9 +43,10 @@ struct JobRequest {
   /// Ranks from this one on are another job's beside this one, on nodes of its own behind this one's: they run programs
   /// with communicators of their own. Needs `last_step`, which is this job's.
   std::uint32_t own_ranks = UINT32_MAX;
-  double host_scale = 1;                          ///< multiplies every rank's host work; 0: hosts cost nothing
-  bool fold = true;                               ///< false: every rank is simulated, for tests of the folding
-  bool short_ways = true;                         ///< false: Engine's long way only, for tests of the short ones
+  double host_scale = 1;   ///< multiplies every rank's host work; 0: hosts cost nothing
+  bool fold = true;        ///< false: every rank is simulated, for tests of the folding
+  bool short_ways = true;  ///< false: Engine's long way only, for tests of the short ones
+  bool ahead = true;       ///< false: where groups meet on links no rank goes ahead of another, for tests of that
   std::vector<std::uint32_t> keep_meetings = {};  ///< ranks of which JobRank::meetings is wanted
   unsigned threads = 1;                           ///< ranks that can go on run at the same time; changes no result
   Jitter jitter = {};  ///< drawn for ops and host work; those for ranks are among `ranks`'s factors

@@ -247,7 +247,15 @@ bool JobNetwork::begin(std::uint32_t communicator, std::uint32_t first, const Co
   if (!curve.flows) return false;
   group.curve = &curve;
   group.flow = rates_->begin(group.shares[static_cast<std::size_t>(curve.pattern)], curve.most);
+  of_flow_.resize(std::max<std::size_t>(of_flow_.size(), group.flow->value + 1));
+  of_flow_[group.flow->value] = {communicator, first};
   return true;
+}
+
+void JobNetwork::settle() {
+  rates_->settle();
+  changed_.clear();
+  for (const FlowRates::FlowId flow : rates_->changed()) changed_.push_back(of_flow_[flow.value]);
 }
 
 void JobNetwork::end(std::uint32_t communicator, std::uint32_t first) {

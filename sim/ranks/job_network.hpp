@@ -66,7 +66,13 @@ class JobNetwork {
   /// Links carry what they do from `at` on.
   void change(Nanoseconds at);
   /// Behind all begins, ends and changes of an instant: the rates that follow.
-  void settle() { rates_->settle(); }
+  void settle();
+  /// Groups whose rate the last settle() changed, those that have begun among them.
+  struct Changed {
+    std::uint32_t communicator = 0;
+    std::uint32_t first = 0;  ///< lowest rank
+  };
+  [[nodiscard]] const std::vector<Changed>& changed() const { return changed_; }
   /// What the program took `request` to take.
   [[nodiscard]] Nanoseconds priced(const CollectiveRequest& request);
   /// What the group's collective takes from begin to end at its present rate; kNever: a link of it carries nothing.
@@ -121,6 +127,8 @@ class JobNetwork {
   std::map<std::pair<std::uint32_t, CollectiveRequest>, Curve> curves_;  // by kind, request without its place
   std::map<CollectiveRequest, Nanoseconds> priced_;
   std::optional<FlowRates> rates_;
+  std::vector<Changed> of_flow_;  // by flow: whose it is
+  std::vector<Changed> changed_;
   SharedLinks shared_;
   bool meets_ = false;
   bool jobs_meet_ = false;

@@ -2,6 +2,7 @@
 // between, and folding still changes nothing.
 #include "sim/ranks/job_network.hpp"
 
+#include <array>
 #include <random>
 
 #include "core/models/generate.hpp"
@@ -54,11 +55,12 @@ struct OnFabric {
   Workload workload;
 };
 
-OnFabric play_on_leaves(std::uint32_t leaf, double oversubscription, std::uint32_t replicate, bool dragonfly = false) {
+OnFabric play_on_leaves(std::uint32_t leaf, double oversubscription, std::uint32_t replicate, bool dragonfly = false,
+                        std::uint32_t nodes = 8) {
   OnFabric out{on_leaves(leaf, oversubscription, dragonfly), {}, {}, {}};
   Settings settings;
   settings.gpus = kNodeGpus;
-  settings.nodes = 8;
+  settings.nodes = nodes;
   settings.replicate = replicate;
   settings.batch = 1;
   settings.seq = 256;
@@ -261,6 +263,96 @@ TEST_CASE("two jobs on one fabric: folding changes nothing, and the first goes o
   const Job apart = play(on, other, 0, true, true);
   CHECK_FALSE(apart.jobs_meet);
   CHECK(apart.of(0).step_ends[1] == play(on, other, 0, true, false).of(0).step_ends[1]);
+}
+
+namespace {
+
+void same(const Job& is, const Job& in_order, bool to_the_end) {
+  REQUIRE(is.ranks.size() == in_order.ranks.size());
+  REQUIRE(is.stuck.size() == in_order.stuck.size());
+  for (std::size_t i = 0; i < is.ranks.size(); ++i) {
+    INFO("class " << i);
+    const JobRank& a = is.ranks[i];
+    const JobRank& b = in_order.ranks[i];
+    REQUIRE((a.step_ends == b.step_ends));  // not taken apart: it would print them
+    REQUIRE((a.idle_for_ranks == b.idle_for_ranks));
+    REQUIRE((a.awaited_in == b.awaited_in));
+    if (!to_the_end) continue;
+    REQUIRE(a.waited == b.waited);
+    REQUIRE(a.awaited == b.awaited);
+    REQUIRE(a.meetings.size() == b.meetings.size());
+    for (std::size_t c = 0; c < a.meetings.size(); ++c) {
+      REQUIRE(a.meetings[c].size() == b.meetings[c].size());
+      for (std::size_t m = 0; m < a.meetings[c].size(); ++m) {
+        const MeetingTimes& mine = a.meetings[c][m];
+        const MeetingTimes& theirs = b.meetings[c][m];
+        REQUIRE(mine.all_there == theirs.all_there);
+        REQUIRE(mine.all_done == theirs.all_done);
+        REQUIRE(mine.paces.size() == theirs.paces.size());
+        for (std::size_t p = 0; p < mine.paces.size(); ++p) {
+          REQUIRE(mine.paces[p].at == theirs.paces[p].at);
+          REQUIRE(mine.paces[p].pace == theirs.paces[p].pace);
+        }
+      }
+    }
+  }
+}
+
+/// Ranks that are all unlike, and every other time draw their kernels and host work as well.
+JobRequest unlike(const OnFabric& on, std::uint32_t ranks, unsigned seed, const CollectiveCost& collectives) {
+  JobRequest out;
+  out.programs = {&on.program};
+  out.ranks.resize(ranks);
+  out.host_scale = seed % 3 == 2 ? 1 : 0.1;
+  if (seed % 2 == 1) out.jitter = {{Spread::Kind::lognormal, 0.1}, {Spread::Kind::normal, 0.2}, {}, {}};
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    RankTraits& traits = out.ranks[rank];
+    traits.draws = mixed(seed, rank);
+    traits.kernels = 1 + 0.01 * static_cast<double>(mixed(seed, rank) % 30);
+    traits.host = 1 + 0.1 * static_cast<double>(mixed(rank, seed) % 3);
+    out.keep_meetings.push_back(rank);
+  }
+  out.fabric = {&collectives, kNodeGpus};
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("ranks that go ahead of rates that may change end as they do in order, to the nanosecond") {
+  for (const auto& [leaf, over, replicate, dragonfly] :
+       {std::tuple{2U, 2.0, 4U, false}, {4U, 4.0, 2U, false}, {3U, 3.0, 4U, false}, {2U, 2.0, 4U, true}}) {
+    OnFabric on = play_on_leaves(leaf, over, replicate, dragonfly);
+    const ModelledCollectives prices(on.machine);
+    for (unsigned seed = 0; seed < 12; ++seed) {
+      on.machine.launch_queue = std::array<std::uint32_t, 3>{1024, 7, 0}[seed % 3];
+      CAPTURE(leaf, replicate, dragonfly, seed);
+      JobRequest request = unlike(on, 16, seed, prices);
+      if (seed % 4 == 2)
+        request.fabric.flaps = {{{FlappingLink::Kind::adapter, 1, 0, {300'000}, {2'000'000}, 0.25}, {}}};
+      if (seed % 4 == 3) request.ranks[5].dead_from = 2;
+      const bool to_the_end = seed % 5 != 4;
+      if (!to_the_end) request.last_step = 1;
+      const Job is = simulate_job(on.machine, request);
+      CHECK(is.paced);
+      request.ahead = false;
+      request.short_ways = seed % 2 == 1;
+      same(is, simulate_job(on.machine, request), to_the_end);
+    }
+  }
+}
+
+TEST_CASE("ranks that go ahead of rates do the same on any number of threads") {
+  const OnFabric on = play_on_leaves(4, 4, 2, false, 64);
+  const ModelledCollectives prices(on.machine);
+  JobRequest request = unlike(on, 128, 1, prices);
+  request.ahead = false;
+  const Job in_order = simulate_job(on.machine, request);
+  request.ahead = true;
+  for (const unsigned threads : {1U, 2U, 3U}) {
+    request.threads = threads;
+    CAPTURE(threads);
+    same(simulate_job(on.machine, request), in_order, true);
+  }
 }
 
 }  // namespace foreshard::sim
