@@ -64,14 +64,15 @@ class Tuner {
         tried_(source, machine, request, shared) {}
 
   Result<TuneResult> find() {
-    FORESHARD_TRY(look());
+    FORESHARD_TRY(look({}));
     return finish();
   }
 
  private:
-  /// Finds `best_`.
-  Result<void> look() {
+  /// Finds `best_`, which is no worse than any of `also`.
+  Result<void> look(const std::vector<Neighbour>& also) {
     FORESHARD_TRY(try_start());
+    FORESHARD_TRY(tried_.run(also, TriedPoints::Prune::no));
     const auto uniform = tried_.run(uniform_points(request_), TriedPoints::Prune::no);
     FORESHARD_TRY(uniform);
     uniform_ = best_of(*uniform);
@@ -360,8 +361,8 @@ class Tuner {
   }
 
   /// What nobody allowed, so that the answer can say whether it would matter: the best in a graph. Where the host
-  /// binds, another one is best in a graph, and a search from there finds it; not where points are limited or shared by
-  /// tasks, which a second search would not be.
+  /// binds, another one is best in a graph, which a search finds; not where points are limited or shared by tasks,
+  /// which a second search would not be.
   [[nodiscard]] std::optional<Neighbour> best_in_graph(const Workload& workload) const {
     const SweepPoint& best = point(*best_);
     if (request_.allowed.has(MoveFamily::cuda_graph) || best.settings.cuda_graph || !offers_graph(workload.lowering))
@@ -369,9 +370,9 @@ class Tuner {
     Neighbour out{in_graph(best.settings), "forward and backward replayed from one CUDA graph", {}, {}};
     if (!best.host_binds || request_.points || request_.share || tried_.limit()) return out;
     TuneRequest request = request_;
-    request.start = out.settings;
+    request.start = in_graph(request_.start);
     Tuner other(source_, machine_, request, shared_);
-    if (other.look() && other.best_) out.settings = other.point(*other.best_).settings;
+    if (other.look({out}) && other.best_) out.settings = other.point(*other.best_).settings;
     return out;
   }
 

@@ -7,7 +7,7 @@ Attention, norms and router are the library's (mixtral, qwen3_moe). Behind the r
 their experts as expert_parallel.py does it, and blocks are wrapped and prefetched as torchtitan's. Routing is
 round-robin (tokens · k / experts rows each) in place of the router's choice, or the choice itself with --skewed.
 --setting as in the other scripts of this folder; results are OUT/NAME.SETTING.json, with NAME the configuration's file
-name and the number of ranks. PyTorch 2.11, transformers 5.
+name, N, batch and length. PyTorch 2.11, transformers 5.
 """
 
 import argparse
