@@ -275,7 +275,8 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["mfu_unknown"] = text_or_null(p.utilization.unknown);
   json["collectives"] = collectives_json(p);
   json["ranks"] = ranks_json(p);
-  json["rank_shapes"] = rank_shapes_json(p.rank_shapes);
+  // What the job's ranks have; not what they had in a recording of other ranks.
+  json["rank_shapes"] = p.counts_ranks ? rank_shapes_json(p.rank_shapes) : Json(nullptr);
   json["trials"] = p.trials ? trials_json(*p.trials) : Json(nullptr);
   json["flapping"] = flapping_json(p);
   add_unlike_links(p, json);

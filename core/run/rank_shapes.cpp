@@ -44,16 +44,21 @@ std::vector<RankShape> planned_shapes(const Run& run) {
 }  // namespace
 
 std::vector<RankShape> rank_shapes(const Run& run) {
-  if (run.info.kind == RunKind::planned) return planned_shapes(run);
   const auto found = run.results.find(kRankShapes);
-  if (found == run.results.end()) return {};
-  const nlohmann::json list = parse_json_text(found->second);
+  const nlohmann::json list = found == run.results.end() ? nlohmann::json() : parse_json_text(found->second);
+  if (!list.is_array() || list.empty())
+    return run.info.kind == RunKind::planned ? planned_shapes(run) : std::vector<RankShape>();
   std::vector<RankShape> out;
-  for (const nlohmann::json& item : list.is_array() ? list : nlohmann::json::array()) {
-    const bool three = item.is_array() && item.size() == 3 && item[0].is_number_unsigned() &&
-                       item[1].is_number_unsigned() && item[2].is_number_unsigned();
-    if (!three) return {};
-    const RankShape shape{item[0].get<std::uint32_t>(), item[1].get<std::uint32_t>(), item[2].get<std::uint32_t>()};
+  for (const nlohmann::json& item : list) {
+    nlohmann::json three = item;  // an import's; a plan's, as in its answer, is an object
+    if (item.is_object()) {
+      three = nlohmann::json::array();
+      for (const char* key : {"rank", "batch", "seq"}) three.push_back(item.value(key, nlohmann::json()));
+    }
+    const bool known = three.is_array() && three.size() == 3 && three[0].is_number_unsigned() &&
+                       three[1].is_number_unsigned() && three[2].is_number_unsigned();
+    if (!known) return {};
+    const RankShape shape{three[0].get<std::uint32_t>(), three[1].get<std::uint32_t>(), three[2].get<std::uint32_t>()};
     if (shape.batch == 0 || shape.seq == 0 || (!out.empty() && shape.rank <= out.back().rank)) return {};
     out.push_back(shape);
   }

@@ -12,7 +12,7 @@
 
 namespace foreshard {
 
-/// The result under which import keeps them: a list of [rank, batch, seq].
+/// The result under which import keeps them, a list of [rank, batch, seq], and a plan of it a list of objects.
 inline constexpr const char* kRankShapes = "rank_shapes";
 /// Its text.
 [[nodiscard]] std::string rank_shapes_text(const std::vector<RankShape>& shapes);

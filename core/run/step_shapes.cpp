@@ -71,7 +71,7 @@ StepShapes::StepShapes(const Run& run) {
 /// The step is as long for all ranks, and its work is their mean; the ops are those of the told one.
 void StepShapes::take_ranks(const Run& run) {
   const nlohmann::json ranks = result_json(run, "ranks");
-  if (!ranks.is_object() || !ranks.value("mean_seq", nlohmann::json()).is_number()) return;
+  if (!ranks.is_object() || !ranks.value("mean_seq", nlohmann::json()).is_number()) return take_listed(run);
   const std::uint32_t told = count_of(ranks.value("told_rank", nlohmann::json()));
   const nlohmann::json groups = ranks.value("groups", nlohmann::json::array());
   std::vector<StepShape> of_ranks;
@@ -87,6 +87,14 @@ void StepShapes::take_ranks(const Run& run) {
   if (of_ranks.size() != run.settings.world()) return;
   of_mean_ = std::move(of_ranks);
   all_ = of_told;
+}
+
+/// Of a recording whose ranks were given unlike work, and of its plan; where all are known.
+void StepShapes::take_listed(const Run& run) {
+  const std::vector<RankShape> ranks = rank_shapes(run);
+  if (ranks.size() != run.settings.world()) return;
+  of_mean_.clear();
+  for (const RankShape& rank : ranks) of_mean_.push_back({rank.batch, rank.seq});
 }
 
 void StepShapes::take_planned(const Run& run) {
@@ -107,10 +115,7 @@ void StepShapes::take_recorded(const Run& run) {
   const std::size_t cycle = run.measured ? run.measured->cycle : 1;
   differ_ = shapes.is_object() || cycle > 1;
   if (!differ_) {
-    const std::vector<RankShape> ranks = rank_shapes(run);
-    if (ranks.empty()) return;
-    of_mean_.clear();
-    for (const RankShape& rank : ranks) of_mean_.push_back({rank.batch, rank.seq});
+    take_listed(run);
     return;
   }
   of_mean_.clear();

@@ -38,6 +38,7 @@ class StepShapes {
  private:
   void take_planned(const Run& run);
   void take_ranks(const Run& run);
+  void take_listed(const Run& run);
   void take_recorded(const Run& run);
 
   bool differ_ = false;
