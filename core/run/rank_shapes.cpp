@@ -1,6 +1,7 @@
 #include "core/run/rank_shapes.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_io.hpp"
@@ -67,12 +68,13 @@ std::vector<RankShape> rank_shapes(const Run& run) {
 
 WorkApart work_apart(const std::vector<RankShape>& shapes, std::uint32_t rank) {
   const auto own = std::find_if(shapes.begin(), shapes.end(), [&](const RankShape& of) { return of.rank == rank; });
-  if (own == shapes.end()) return WorkApart::no;
-  const auto fewer = [](const RankShape& a, const RankShape& b) { return tokens_of(a) < tokens_of(b); };
-  const auto [least, most] = std::minmax_element(shapes.begin(), shapes.end(), fewer);
-  if (!fewer(*least, *most)) return WorkApart::no;
-  if (!fewer(*own, *most)) return WorkApart::more;
-  return fewer(*least, *own) ? WorkApart::no : WorkApart::less;
+  if (own == shapes.end() || shapes.size() < 2) return WorkApart::no;
+  const auto all_others = [&](auto holds) {
+    return std::all_of(shapes.begin(), shapes.end(),
+                       [&](const RankShape& of) { return of.rank == rank || holds(tokens_of(*own), tokens_of(of)); });
+  };
+  if (all_others(std::less<>())) return WorkApart::less;
+  return all_others(std::greater<>()) ? WorkApart::more : WorkApart::no;
 }
 
 }  // namespace foreshard

@@ -25,11 +25,10 @@ inline constexpr const char* kRankShapes = "rank_shapes";
   return std::uint64_t{shape.batch} * shape.seq;
 }
 
-/// How a rank's work is apart from the others'.
+/// How a rank's work is apart from all others'.
 enum class WorkApart : std::uint8_t { no = 0, less = 1, more = 2 };
 
-/// Of a rank of `shapes`: `more` where none has more and some less, `less` the other way; `no` also where nothing is
-/// known of it.
+/// Of a rank of `shapes`; also `no` where another rank has as much, or nothing is known of it.
 [[nodiscard]] WorkApart work_apart(const std::vector<RankShape>& shapes, std::uint32_t rank);
 
 }  // namespace foreshard
