@@ -361,16 +361,18 @@ class Tuner {
   }
 
   /// What nobody allowed, so that the answer can say whether it would matter: the best in a graph. Where the host
-  /// takes longest, another one is best in a graph, which a search finds; not where points are limited or shared by
-  /// tasks, which a second search would not be.
+  /// takes longest, another one is best in a graph, which a search finds; not where points are limited. Who joins
+  /// tasks' shares searches alone, so that the answer is one process's.
   [[nodiscard]] std::optional<Neighbour> best_in_graph(const Workload& workload) const {
     const SweepPoint& best = point(*best_);
     if (request_.allowed.has(MoveFamily::cuda_graph) || best.settings.cuda_graph || !offers_graph(workload.lowering))
       return std::nullopt;
     Neighbour out{in_graph(best.settings), "forward and backward replayed from one CUDA graph", {}, {}};
-    if (best.floor.host_ms < best.floor.ms() || request_.points || request_.share || tried_.limit()) return out;
+    if (best.floor.host_ms < best.floor.ms() || request_.points || tried_.limit()) return out;
     TuneRequest request = request_;
     request.start = in_graph(request_.start);
+    request.share = {};
+    request.on_progress = {};
     Tuner other(source_, machine_, request, shared_);
     if (other.look({out}) && other.best_) out.settings = other.point(*other.best_).settings;
     return out;

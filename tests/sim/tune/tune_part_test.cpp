@@ -18,8 +18,18 @@ namespace {
 /// Texts of shares by batch and part, as a folder of several tasks has them.
 using Files = std::map<std::pair<std::size_t, std::uint32_t>, std::string>;
 
-TuneResult tuned(const ShareBatch& share) {
-  OneWorkload source(std::make_shared<const Workload>(foreshard::test::timed_workload(base(), 6, 3.0)));
+enum class Longest : std::uint8_t { compute, host };
+
+Workload workload_of(Longest longest) {
+  if (longest == Longest::compute) return foreshard::test::timed_workload(base(), 6, 3.0);
+  Workload w = foreshard::test::timed_workload(base(), 6);
+  for (Program& program : w.steps)
+    for (Op& op : program.ops) op.host_before = {400'000};
+  return w;
+}
+
+TuneResult tuned(const ShareBatch& share, Longest longest = Longest::compute) {
+  OneWorkload source(std::make_shared<const Workload>(workload_of(longest)));
   TuneRequest request;
   request.start = base();
   request.start.unshard_async = true;
@@ -101,6 +111,20 @@ TEST_CASE("a search is the same on any number of tasks, and from their files alo
     };
     check_equal(tuned(from_files), one);
   }
+}
+
+TEST_CASE("where the host takes longest a graph is searched, by whoever answers: tasks find what one process finds") {
+  const TuneResult one = tuned({}, Longest::host);
+  REQUIRE(one.best);
+  const SweepPoint& best = one.best->point;
+  REQUIRE(best.floor.host_ms == best.floor.ms());
+  REQUIRE(one.with_cuda_graph);
+  CHECK(one.with_cuda_graph->point.step_ms < best.step_ms);
+  Files files;
+  const TuneResult shared = tuned(among(3, files), Longest::host);
+  check_equal(shared, one);
+  REQUIRE(shared.with_cuda_graph);
+  CHECK(shared.with_cuda_graph->point.settings == one.with_cuda_graph->point.settings);
 }
 
 TEST_CASE("a task that cannot have the others' shares ends the search with its reason") {
