@@ -119,6 +119,10 @@ TEST_CASE("where the host takes longest a graph is searched, by whoever answers:
   const SweepPoint& best = one.best->point;
   REQUIRE(best.floor.host_ms == best.floor.ms());
   REQUIRE(one.with_cuda_graph);
+  Settings best_in_graph = best.settings;
+  best_in_graph.cuda_graph = CudaGraph{};
+  best_in_graph.post_optimizer_event = false;
+  CHECK(one.with_cuda_graph->point.settings != best_in_graph);  // what only a search finds
   CHECK(one.with_cuda_graph->point.step_ms < best.step_ms);
   Files files;
   const TuneResult shared = tuned(among(3, files), Longest::host);
