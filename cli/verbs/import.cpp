@@ -251,12 +251,12 @@ Result<void> choose_files(ImportOptions& options, Console& console) {
   for (const std::string& problem : options.recorder_problems)
     console.warn(problems ? "the recorder says: " + problem : problem);
   traces::ImportRequest& request = options.request;
+  // By place in these lists: of files that were given instead nothing is known.
+  if (request.about.empty() && request.trace.empty() && request.rank_traces.empty())
+    request.shapes = recorded_shapes(*chosen);
   if (request.snapshot.empty()) request.snapshot = chosen->snapshot;
   if (request.trace.empty()) request.trace = chosen->trace;
-  if (request.about.empty()) {
-    request.about = chosen->about;
-    request.shapes = recorded_shapes(*chosen);
-  }
+  if (request.about.empty()) request.about = chosen->about;
   if (request.rank_traces.empty()) request.rank_traces = chosen->rank_traces;
   request.config = chosen->config;
   if (!request.logs.given) request.logs.paths = chosen->logs;
