@@ -267,10 +267,10 @@ Result<ReferenceRun> read_reference_run(const std::string& folder, const std::st
   run.workload = std::move(*imported->workload);
   if (run.workload.cycle > 1) take_cycles(run.measured, run.workload.cycle);
   add_beyond(*config, run);
-  constexpr std::uint32_t kWarmUp = 3;  // the recorder's, behind the steps that it records
+  constexpr std::uint32_t kBeforeCapture = 3;  // the recorder's, behind the steps that it records
   if (option(*config, "graph") != 0 && !run.workload.settings.cuda_graph)
     run.graph =
-        CudaGraph{static_cast<std::uint32_t>(std::clamp<std::int64_t>(option(*config, "steps"), 0, 16)), kWarmUp};
+        CudaGraph{static_cast<std::uint32_t>(std::clamp<std::int64_t>(option(*config, "steps"), 0, 16)), kBeforeCapture};
   auto model = model_of(*json, base + ".json", request.about);
   FORESHARD_TRY(model);
   run.model = std::move(*model);

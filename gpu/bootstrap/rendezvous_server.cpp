@@ -44,8 +44,7 @@ error_code open_on(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
 }  // namespace
 
 RendezvousServer::RendezvousServer(asio::io_context& context, const RendezvousOptions& options)
-    : context_(context),
-      options_(options),
+    : options_(options),
       acceptor_(context),
       ticker_(context),
       settle_(context),

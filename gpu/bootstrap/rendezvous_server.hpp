@@ -93,7 +93,6 @@ class RendezvousServer {
   void end_run();
   void complete_missing(RunFailure& failure) const;
 
-  boost::asio::io_context& context_;
   RendezvousOptions options_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer ticker_, settle_, accept_again_;

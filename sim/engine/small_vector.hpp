@@ -15,7 +15,7 @@ namespace foreshard::sim {
 template <class T, std::size_t kFew>
 class SmallVector {
  public:
-  SmallVector() = default;
+  SmallVector() { data_ = few_.data(); }
   SmallVector(const SmallVector&) = delete;
   SmallVector& operator=(const SmallVector& other) {
     if (this == &other) return *this;
@@ -53,7 +53,7 @@ class SmallVector {
   void clear() { size_ = 0; }
 
  private:
-  T* data_ = few_.data();
+  T* data_ = nullptr;
   std::size_t size_ = 0;
   std::vector<T> more_;  // all of them, once they are more than a few
   std::array<T, kFew> few_;

@@ -18,7 +18,6 @@ class Finder {
       : how_(how),
         request_(request),
         base_(base),
-        workload_(workload),
         list_(time_candidates(request.settings, {root_has_weights(workload), workload.lowering, computes(workload)})) {
     out_.before = base.peaks;
     out_.step_ms = base.step_ms;
@@ -127,7 +126,6 @@ class Finder {
   const Simulated& how_;
   const RemedyRequest& request_;
   const Outcome& base_;
-  const Workload& workload_;
   std::vector<TimeCandidate> list_;
   std::vector<Faster> faster_;
   TimeRemedies out_;

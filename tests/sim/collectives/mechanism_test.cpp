@@ -287,7 +287,9 @@ TEST_CASE("copy-engine gathers of 8 ranks come within 10 %") {
 TEST_CASE("published all-reduces of 4 to 8 H200 without NVLS come within 1 %: an unhidden last phase would not") {
   MachineProfile in_step = bare_h200();
   in_step.links.ring_drift = 0;
-  for (const auto& [ranks, us] : {std::pair{4U, 35466.0}, {5U, 37717.0}, {6U, 39213.0}, {7U, 40267.0}, {8U, 41117.0}}) {
+  for (const auto& row : {std::pair{4U, 35466.0}, {5U, 37717.0}, {6U, 39213.0}, {7U, 40267.0}, {8U, 41117.0}}) {
+    const std::uint32_t ranks = row.first;
+    const double us = row.second;
     CAPTURE(ranks);
     const auto time = [&](const MachineProfile& machine) {
       return price(machine, CollectiveKind::all_reduce, Transport::nccl, 8 * kGiB, ranks).time.us();
