@@ -34,6 +34,8 @@ Arrived expert_major(Tape& tape, const Tensor& counts, std::uint64_t local, std:
   const auto of_rows = [&](const Tensors& inputs, std::string_view label) {
     return run_kernel(tape, inputs, {rows}, DType::int64, label);
   };
+  constexpr int kViews = 4;  // counts and starts by rank, and their transposes
+  for (int i = 0; i < kViews; ++i) tape.spend(HostCall::view);
   const Tensor sums = scan(counts, DType::int64);
   const Tensor starts = small({sums, counts}, "aten::sub");
   const Tensor sizes = run_kernel(tape, {counts}, {local}, DType::int64, "aten::sum", Launch::reduction);

@@ -35,7 +35,10 @@ constexpr std::array<std::string_view, kHostCalls> kNames{"module",
                                                           "reshard",
                                                           "optimizer_begin",
                                                           "optimizer_launch",
-                                                          "optimizer_parameter"};
+                                                          "optimizer_parameter",
+                                                          "all_to_all",
+                                                          "all_to_all_wait",
+                                                          "backward_all_to_all"};
 
 }  // namespace
 

@@ -260,14 +260,14 @@ Tensor Tape::all_reduce(const Tensor& x) {
   return out;
 }
 
-/// The host's time is that of an op: none of functional collectives was measured.
 Tensor Tape::all_to_all(const Tensor& x, std::uint64_t rows) {
   Shape shape = x->shape;
   shape.front() = rows;
   Tensor out = empty(shape, x->dtype);
-  spend(host_call(Launch::elementwise, in_backward()));
+  spend(in_backward() ? HostCall::backward_all_to_all : HostCall::all_to_all);
   issue_collective(CollectiveKind::all_to_all, std::max(x->bytes(), out->bytes()),
                    "_c10d_functional::all_to_all_single");
+  if (!in_backward()) spend(HostCall::all_to_all_wait);
   return out;
 }
 

@@ -72,10 +72,12 @@ constexpr std::array<const char*, 13> kAdded{"/prediction",
                                              "/contention/one_wave",
                                              "/contention/least_loss"};
 
-/// What later versions added to schema 4: the widths of intervals, which are foreshard's own.
-constexpr std::array<const char*, 5> kAddedWidths{"/prediction/adapted", "/prediction/collectives",
-                                                  "/prediction/difference", "/prediction/difference_host",
-                                                  "/prediction/difference_model_host"};
+/// What later versions added to schema 4: the widths of intervals, which are foreshard's own, and what exchanges of
+/// experts cost a host of PyTorch's.
+constexpr std::array<const char*, 8> kAddedLater{
+    "/prediction/adapted",         "/prediction/collectives",           "/prediction/difference",
+    "/prediction/difference_host", "/prediction/difference_model_host", "/host/calls/all_to_all",
+    "/host/calls/all_to_all_wait", "/host/calls/backward_all_to_all"};
 
 Result<Json> with_added(Json root) {
   if (!root.is_object()) return root;
@@ -85,7 +87,7 @@ Result<Json> with_added(Json root) {
     return root.contains(parent) && root[parent].is_object() && !root.contains(at);
   };
   const bool oldest = root.value("schema", Json()) == kOldestProfileSchema;
-  if (!oldest && std::none_of(kAddedWidths.begin(), kAddedWidths.end(), lacks)) return root;
+  if (!oldest && std::none_of(kAddedLater.begin(), kAddedLater.end(), lacks)) return root;
   auto text = builtin_profile_json("h200");
   FORESHARD_TRY(text);
   auto base = parse_profile_json(*text, "h200");
@@ -97,7 +99,7 @@ Result<Json> with_added(Json root) {
     if (!root.contains("measurements")) root["measurements"] = (*base)["measurements"];
     for (const char* place : kAdded) add(place);
   }
-  for (const char* place : kAddedWidths) add(place);
+  for (const char* place : kAddedLater) add(place);
   return root;
 }
 

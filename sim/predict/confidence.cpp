@@ -74,11 +74,6 @@ bool measures_float8(const MachineProfile& machine, const Workload& workload) {
   return true;
 }
 
-/// Whether the host times were measured of a program without exchanges, and the planned one has some.
-bool assumes_exchanges(const Workload& workload) {
-  return workload.settings.expert_parallel > 1 && from_model(workload);
-}
-
 /// Whether the host's calls that zero gradients are a model's: Tensor.zero_() of a DTensor was measured of no program.
 bool assumes_zeroing(const Workload& workload) {
   return !workload.settings.set_to_none && from_model(workload);
@@ -87,12 +82,8 @@ bool assumes_zeroing(const Workload& workload) {
 /// Why the host is assumed.
 std::string host_doubt(const Workload& workload) {
   if (workload.host_program == workload.lowering) {
-    std::vector<std::string_view> unknown;
-    if (assumes_exchanges(workload)) unknown.emplace_back("the exchanges of experts and their split sizes cost it");
-    if (assumes_zeroing(workload))
-      unknown.emplace_back("zeroing and adding to gradients that are kept (set_to_none false) costs it");
-    return fmt::format("the host is assumed: what {} was measured of no program, and counts as that of other ops",
-                       fmt::join(unknown, ", and what "));
+    return "the host is assumed: what zeroing and adding to gradients that are kept (set_to_none false) costs it was "
+           "measured of no program, and counts as that of other ops";
   }
   return workload.lowering == Lowering::foreshard
              ? "the host is assumed: foreshard's program is planned, but the host times were measured of eager "
@@ -202,7 +193,7 @@ void judge_basis(const PredictionSpec& spec, const Workload& workload, const Set
 }
 
 HostConfidence host_confidence(const Workload& workload) {
-  if (workload.host_program != workload.lowering || assumes_exchanges(workload) || assumes_zeroing(workload))
+  if (workload.host_program != workload.lowering || assumes_zeroing(workload))
     return HostConfidence::assumed;
   return from_model(workload) ? HostConfidence::measured : HostConfidence::recorded;
 }
