@@ -58,19 +58,36 @@ std::string if_machine(const sim::Prediction& p, bool assumed) {
   return ", if it is an " + p.run.info.machine;
 }
 
-/// Of a job whose ranks draw lengths: what its processes came to reserve, or how many of them ran out of memory.
-std::string drawn_memory_line(const sim::Prediction& p, const sim::DrawnMemory& drawn, bool assumed) {
-  const Bytes alone = largest_peaks(p).reserved;
+/// "out of memory in step 0, forward, norm: 2 GiB asked of the GPU, 1 GiB free of 14 GiB".
+std::string out_of_memory_words(const sim::Prediction& p) {
+  const OutOfMemory& oom = *p.out_of_memory;
+  return fmt::format("{}out of memory in {}: {} asked of the GPU, {} free of {}",
+                     p.told_rank > 0 ? fmt::format("rank {} is ", p.told_rank) : std::string(),
+                     text_of(failed_place(p.run)), format_bytes(oom.tried), format_bytes(oom.device_free),
+                     format_bytes(p.memory_capacity));
+}
+
+/// Of a job whose ranks draw lengths, and that runs out of memory so, or with the longest samples alone.
+std::string drawn_failure_line(const sim::Prediction& p, const sim::DrawnMemory& drawn, bool assumed) {
   const std::string longest =
-      fmt::format("with samples of {} tokens alone {}{}", p.longest_drawn, format_bytes(alone), host_range_words(p));
-  const std::string where = fmt::format("in {} steps whose lengths vary", drawn.steps);
-  if (drawn.out_of_memory > 0)
-    return fmt::format(
-        "{}{}: {} of {} processes run{} out of memory {} (`foreshard forecast … --seed {} --seeds {} --steps {}` says "
-        "when); {} of {} reserved",
-        drawn.out_of_memory == drawn.processes ? "does not fit" : "may not fit", if_machine(p, assumed),
-        drawn.out_of_memory, drawn.processes, drawn.out_of_memory == 1 ? "s" : "", where, drawn.seed, drawn.processes,
-        drawn.steps, longest, format_bytes(p.memory_capacity));
+      fmt::format("with samples of {} tokens alone {}", p.longest_drawn,
+                  p.out_of_memory ? out_of_memory_words(p)
+                                  : fmt::format("{}{} of {} reserved", format_bytes(largest_peaks(p).reserved),
+                                                host_range_words(p), format_bytes(p.memory_capacity)));
+  if (drawn.out_of_memory == 0)
+    return fmt::format("does not fit{}: {}; none of {} processes runs out of memory in {} steps whose lengths vary",
+                       if_machine(p, assumed), longest, drawn.processes, drawn.steps);
+  return fmt::format(
+      "does not fit{}: {} of {} processes run{} out of memory in {} steps whose lengths vary (`foreshard forecast … "
+      "--seed {} --seeds {} --steps {}` says when); {}",
+      if_machine(p, assumed), drawn.out_of_memory, drawn.processes, drawn.out_of_memory == 1 ? "s" : "", drawn.steps,
+      drawn.seed, drawn.processes, drawn.steps, longest);
+}
+
+/// Of a job whose ranks draw lengths: what its processes came to reserve.
+std::string drawn_memory_line(const sim::Prediction& p, const sim::DrawnMemory& drawn, bool assumed) {
+  if (p.out_of_memory || p.lengths_run_out()) return drawn_failure_line(p, drawn, assumed);
+  const Bytes alone = largest_peaks(p).reserved;
   const Bytes most = std::max(drawn.most, alone);
   const std::string range = drawn.least == drawn.most
                                 ? format_bytes(drawn.most)
@@ -81,11 +98,13 @@ std::string drawn_memory_line(const sim::Prediction& p, const sim::DrawnMemory& 
           ? std::string()
           : fmt::format("; only with {} in which the allocator gave cached segments back and asked again",
                         drawn.num_alloc_retries == 1 ? "a retry" : fmt::format("{} retries", drawn.num_alloc_retries));
-  return fmt::format("{}{}: {} of {} reserved {}, in {} processes; {}; {} ({:.0f} %) left{}",
-                     p.may_run_out_of_memory ? "may not fit" : "fits", if_machine(p, assumed), range,
-                     format_bytes(p.memory_capacity), where, drawn.processes, longest,
-                     format_bytes(printed_difference(p.memory_capacity, most)),
-                     share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)), retries);
+  return fmt::format(
+      "{}{}: {} of {} reserved in {} steps whose lengths vary, in {} processes; with samples of {} tokens alone {}{}; "
+      "{} ({:.0f} %) left{}",
+      p.may_run_out_of_memory ? "may not fit" : "fits", if_machine(p, assumed), range, format_bytes(p.memory_capacity),
+      drawn.steps, drawn.processes, p.longest_drawn, format_bytes(alone), host_range_words(p),
+      format_bytes(printed_difference(p.memory_capacity, most)),
+      share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)), retries);
 }
 
 /// What would keep its processes alive.
@@ -97,19 +116,9 @@ std::string drawn_fit_line(const sim::DrawnMemory& drawn) {
                      format_bytes(drawn.fit->most), drawn.steps, drawn.processes);
 }
 
-const sim::DrawnMemory* drawn_memory_of(const sim::Prediction& p) {
-  return p.trials && p.trials->lengths && p.trials->lengths->memory ? &*p.trials->lengths->memory : nullptr;
-}
-
 std::string memory_line(const sim::Prediction& p, bool assumed) {
-  if (p.out_of_memory) {
-    const OutOfMemory& oom = *p.out_of_memory;
-    return fmt::format(
-        "does not fit{}: {}out of memory in {}: {} asked of the GPU, {} free of {}", if_machine(p, assumed),
-        p.told_rank > 0 ? fmt::format("rank {} is ", p.told_rank) : std::string(), text_of(failed_place(p.run)),
-        format_bytes(oom.tried), format_bytes(oom.device_free), format_bytes(p.memory_capacity));
-  }
-  if (const sim::DrawnMemory* drawn = drawn_memory_of(p)) return drawn_memory_line(p, *drawn, assumed);
+  if (p.drawn_memory) return drawn_memory_line(p, *p.drawn_memory, assumed);
+  if (p.out_of_memory) return fmt::format("does not fit{}: {}", if_machine(p, assumed), out_of_memory_words(p));
   const Bytes left = free_at_peak(p);
   std::string line =
       fmt::format("{}{}: {}{} of {} reserved at the peak{}, {} ({:.0f} %) left",
@@ -512,7 +521,7 @@ std::string_view rate_unit(const Settings& settings) {
 
 Bytes free_at_peak(const sim::Prediction& p) {
   const Bytes most = largest_peaks(p).reserved;
-  return p.out_of_memory || most > p.memory_capacity ? 0 : p.memory_capacity - most;
+  return p.out_of_memory || p.lengths_run_out() || most > p.memory_capacity ? 0 : p.memory_capacity - most;
 }
 
 namespace {
@@ -530,8 +539,8 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis&
   if (!p.hang && !p.deadlock) lines.push_back(memory_line(p, basis.machine_assumed));
   if (fitting != nullptr) lines.push_back(fitting_words(*fitting, p.not_valid, p.unlike));
   if (p.flapping && !p.flapping->job_end) lines.push_back(flapping_line(p));
-  if (p.lengths_run_out()) lines.push_back(drawn_fit_line(*p.trials->lengths->memory));
-  if (p.trials && p.trials->lengths && !p.lengths_run_out()) lines.push_back(lengths_line(*p.trials));
+  if (p.drawn_memory && (p.out_of_memory || p.lengths_run_out())) lines.push_back(drawn_fit_line(*p.drawn_memory));
+  if (p.trials && p.trials->lengths) lines.push_back(lengths_line(*p.trials));
   if (p.has_time) lines.push_back((p.flapping ? kLinksUp : if_longest(p)) + time_line(p, time));
   if (p.run.settings.expert_parallel > 1) lines.push_back(experts_line(p));
   if (const std::string why = step_time_unknown(p); !why.empty()) lines.push_back("step time not known: " + why);

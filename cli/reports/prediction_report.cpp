@@ -155,6 +155,19 @@ Json experts_json(const sim::Prediction& p) {
           {"sentence", experts_line(p)}};
 }
 
+/// Null where ranks draw no lengths.
+Json drawn_memory_json(const sim::Prediction& p) {
+  if (!p.drawn_memory) return nullptr;
+  const sim::DrawnMemory& of = *p.drawn_memory;
+  return {{"steps", of.steps},
+          {"processes", of.processes},
+          {"seed", of.seed},
+          {"peak_reserved_bytes", {{"least", of.least}, {"most", of.most}}},
+          {"num_alloc_retries", of.num_alloc_retries},
+          {"out_of_memory", of.out_of_memory},
+          {"fits_with", of.fit ? Json(of.fit->setting) : Json(nullptr)}};
+}
+
 /// Null without a time.
 Json interval_json(const sim::Prediction& p) {
   if (!p.has_time) return nullptr;
@@ -208,9 +221,9 @@ void add_memory(const sim::Prediction& p, Json& json) {
   json["peak_allocated_bytes"] = peaks.allocated;
   json["peak_active_bytes"] = peaks.active;
   json["peak_reserved_bytes"] = peaks.reserved;
-  if (p.lengths_run_out()) {  // of these steps; what the longest samples alone reserve is no answer
+  if (p.lengths_run_out() && !p.out_of_memory) {  // of these steps; what the longest samples alone reserve is no answer
     for (const char* peak : {"peak_requested_bytes", "peak_allocated_bytes", "peak_active_bytes"}) json[peak] = nullptr;
-    json["peak_reserved_bytes"] = p.trials->lengths->memory->most;
+    json["peak_reserved_bytes"] = p.drawn_memory->most;
   }
   if (p.graph_pool != GraphPool{}) {
     json["graph_pool_bytes"] = p.graph_pool.reserved;
@@ -278,6 +291,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   // What the job's ranks have; not what they had in a recording of other ranks.
   json["rank_shapes"] = p.counts_ranks ? rank_shapes_json(p.rank_shapes) : Json(nullptr);
   json["trials"] = p.trials ? trials_json(*p.trials) : Json(nullptr);
+  json["drawn_memory"] = drawn_memory_json(p);
   json["flapping"] = flapping_json(p);
   add_unlike_links(p, json);
   json["beside"] = p.beside ? beside_json(*p.beside, p.step_ms) : Json(nullptr);
@@ -438,7 +452,7 @@ void print_prediction(Console& console, const PlanBasis& basis, const sim::Predi
   const PlanTables tables = plan_tables(p);
   for (const std::string& line : answer_lines(p, basis, tables.time, fitting)) console.out << in_line(line) << '\n';
   print_plan_tables(console.out, p, tables);
-  if (p.trials && !p.lengths_run_out()) print_trials(console.out, *p.trials);
+  if (p.trials) print_trials(console.out, *p.trials);
   if (detail)
     print_detail(console, basis, p);
   else

@@ -28,17 +28,6 @@ std::string blame(const sim::TrialTimes& trials) {
                      share(most, trials));
 }
 
-Json memory_json(const sim::LengthTimes& of) {
-  if (!of.memory) return nullptr;
-  return {{"steps", of.memory->steps},
-          {"processes", of.memory->processes},
-          {"seed", of.memory->seed},
-          {"peak_reserved_bytes", {{"least", of.memory->least}, {"most", of.memory->most}}},
-          {"num_alloc_retries", of.memory->num_alloc_retries},
-          {"out_of_memory", of.memory->out_of_memory},
-          {"fits_with", of.memory->fit ? Json(of.memory->fit->setting) : Json(nullptr)}};
-}
-
 Json lengths_json(const sim::TrialTimes& trials) {
   if (!trials.lengths) return nullptr;
   const sim::LengthTimes& of = *trials.lengths;
@@ -51,16 +40,7 @@ Json lengths_json(const sim::TrialTimes& trials) {
           {"equal_step_ms", of.equal_step_ms},
           {"costs_ms", trials.step_ms.mean - of.equal_step_ms},
           {"tokens_per_s_per_gpu", sim::work_per_second(of.work, trials.step_ms.mean)},
-          {"tokens_per_s_per_gpu_of_equal", sim::work_per_second(of.work, of.equal_step_ms)},
-          {"memory", memory_json(of)}};
-}
-
-/// Of a job all of whose processes run out of memory: it has no such step.
-void leave_out_times(Json& json) {
-  for (const char* key : {"step_ms", "waiting_ms"}) json[key] = nullptr;
-  for (const char* key : {"equal_step_ms", "costs_ms", "tokens_per_s_per_gpu", "tokens_per_s_per_gpu_of_equal"})
-    json["lengths"][key] = nullptr;
-  json["steps_ms"] = Json::array();
+          {"tokens_per_s_per_gpu_of_equal", sim::work_per_second(of.work, of.equal_step_ms)}};
 }
 
 }  // namespace
@@ -143,7 +123,6 @@ Json trials_json(const sim::TrialTimes& trials) {
   for (const sim::LastRank& rank : trials.last)
     json["last"].push_back({{"rank", rank.rank}, {"trials", rank.trials}, {"awaited_ms", rank.awaited_ms}});
   json["steps_ms"] = trials.steps_ms;
-  if (trials.lengths && trials.lengths->memory && trials.lengths->memory->all_run_out()) leave_out_times(json);
   return json;
 }
 

@@ -11,14 +11,19 @@
 
 namespace foreshard::cli {
 
+struct DrawnJob {
+  const Planned& planned;
+  const sim::Lengths& lengths;
+  std::uint64_t seed = 0;     ///< of the first process
+  std::uint32_t longest = 0;  ///< of the lengths, as they are planned
+};
+
 /// As forecast has it: some processes of the planned model, each of which draws its lengths by `seed` and its number.
 /// Errors: as run_forecast's.
-[[nodiscard]] Result<sim::DrawnMemory> drawn_memory(const Planned& planned, const sim::Lengths& lengths,
-                                                    std::uint64_t seed, Console& console);
+[[nodiscard]] Result<sim::DrawnMemory> drawn_memory(const DrawnJob& job, Console& console);
 
-/// The first change of settings under which none of these processes runs out of memory: expandable segments, then
-/// sim::settings_changes() in their order. None: there is none among them.
-[[nodiscard]] std::optional<sim::DrawnFit> drawn_fit(const Planned& planned, const sim::Lengths& lengths,
-                                                     std::uint64_t seed, Console& console);
+/// The first change of settings under which none of these processes runs out of memory, nor one of the longest samples
+/// alone: expandable segments, then sim::settings_changes() in their order. None: there is none among them.
+[[nodiscard]] std::optional<sim::DrawnFit> drawn_fit(const DrawnJob& job, Console& console);
 
 }  // namespace foreshard::cli

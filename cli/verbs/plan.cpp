@@ -124,10 +124,11 @@ Result<int> keep_part(const PlanOptions& options, const sim::Part& part, const s
   return static_cast<int>(kDone);
 }
 
-/// Where the plan runs out of memory; none where it does not, and, with a warning, where that was not found out.
+/// Where the plan runs out of memory; none where it does not, where drawn_fit() has it, and, with a warning, where that
+/// was not found out.
 std::optional<sim::Remedies> what_fits_instead(const Planned& planned, const sim::Differences& ranks,
                                                const sim::Prediction& p, Console& console) {
-  if (!p.out_of_memory) return std::nullopt;
+  if (!p.out_of_memory || p.drawn_memory) return std::nullopt;
   if (own_program_fails(ranks, p)) {
     console.note(fmt::format("what would fit was not simulated: rank {} runs a program of its own", p.told_rank));
     return std::nullopt;
@@ -138,21 +139,24 @@ std::optional<sim::Remedies> what_fits_instead(const Planned& planned, const sim
   return std::nullopt;
 }
 
-/// What lengths that vary make the allocator reserve, which the plan of the longest samples does not say.
+/// What lengths that vary make the allocator reserve, which the plan of the longest samples does not say; where one of
+/// the two runs out of memory, what would fit.
 Result<void> add_drawn_memory(const PlanOptions& options, const Planned& planned, sim::Prediction& p,
                               Console& console) {
   const std::optional<sim::Lengths>& lengths = options.ranks.distribution();
-  if (!lengths || !p.trials || p.out_of_memory) return {};
-  auto memory = drawn_memory(planned, *lengths, options.ranks.seed(), console);
+  if (!lengths || (!p.trials && !p.out_of_memory)) return {};
+  const DrawnJob job{planned, *lengths, options.ranks.seed(), p.longest_drawn};
+  const auto memory = drawn_memory(job, console);
   FORESHARD_TRY(memory);
-  if (memory->all_run_out()) memory->fit = drawn_fit(planned, *lengths, options.ranks.seed(), console);
-  p.trials->lengths->memory = *memory;
-  p.may_run_out_of_memory |= memory->out_of_memory > 0;
-  if (memory->all_run_out()) {
+  p.drawn_memory = *memory;
+  if (p.out_of_memory || p.lengths_run_out()) {
+    p.drawn_memory->fit = drawn_fit(job, console);
     p.has_time = false;
     p.utilization = {};
+    p.trials.reset();
+    return {};
   }
-  if (memory->num_alloc_retries > 0 && !memory->all_run_out()) {
+  if (memory->num_alloc_retries > 0) {
     p.valid = false;
     p.warnings.push_back(
         fmt::format("{} of lengths that vary in {} processes of {} steps: what a retry takes is in no time",
@@ -165,7 +169,7 @@ Result<void> add_drawn_memory(const PlanOptions& options, const Planned& planned
 
 /// The stored run is of the longest samples alone, which fit also where drawn ones do not.
 Result<void> keep_run(const PlanOptions& options, Json json, const Workload& workload, sim::Prediction& p) {
-  if (p.lengths_run_out()) json["out_of_memory"] = false;
+  json["out_of_memory"] = p.out_of_memory.has_value();
   return store_run(json, workload, options.output, options.force, p.run);
 }
 

@@ -7,8 +7,6 @@
 namespace foreshard::sim {
 namespace {
 
-constexpr std::size_t kLeastSteps = 3;  // the first one, and two that follow one of their length
-
 Result<SeedForecast> run_alone(ProgramSource& programs, const ForecastRequest& request, std::uint32_t length,
                                std::size_t steps) {
   ForecastRequest alone;
@@ -28,7 +26,7 @@ Result<LongestAlone> find_longest_alone(ProgramSource& programs, const ForecastR
   LongestAlone out;
   out.seed = failed.seed;
   out.length = failed.out_of_memory->length;
-  out.steps = std::max(kLeastSteps, failed.out_of_memory->step + 1);
+  out.steps = std::max(kLeastStepsAlone, failed.out_of_memory->step + 1);
   const auto own = run_alone(programs, request, out.length, out.steps);
   FORESHARD_TRY(own);
   out.fits = !own->out_of_memory;

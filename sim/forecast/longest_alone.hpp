@@ -11,6 +11,9 @@
 
 namespace foreshard::sim {
 
+/// The first one, and two that follow one of their length.
+inline constexpr std::size_t kLeastStepsAlone = 3;
+
 struct LongestAlone {
   std::uint64_t seed = 0;                ///< whose run it was
   std::uint32_t length = 0;              ///< of the step that ran out of memory
@@ -20,9 +23,9 @@ struct LongestAlone {
   std::optional<std::uint32_t> longest;  ///< of the lengths of that run that fit so; none: no length does
 };
 
-/// `failed`: of a run of `request`, ended in a step of it. As many steps of one length are run as that ran, three at
-/// least. The longest is searched for by halves: a longer length is
-/// taken to need no less. Fails where the programs do.
+/// `failed`: of a run of `request`, ended in a step of it. As many steps of one length are run as that ran,
+/// kLeastStepsAlone at least. The longest is searched for by halves: a longer length is taken to need no less. Fails
+/// where the programs do.
 [[nodiscard]] Result<LongestAlone> find_longest_alone(ProgramSource& programs, const ForecastRequest& request,
                                                       const SeedForecast& failed);
 

@@ -192,12 +192,11 @@ struct Prediction {
   std::optional<Hang> hang;
   /// Where jitter was asked for and steps have times. Everything else is of a job without chance.
   std::optional<TrialTimes> trials;
-  std::uint32_t longest_drawn = 0;  ///< where ranks draw lengths: the longest, which all but `trials` is of
-  /// Where ranks draw lengths: whether every process runs out of memory, so that the job has no step (`has_time` is
-  /// false), though the longest samples alone fit.
-  [[nodiscard]] bool lengths_run_out() const {
-    return trials && trials->lengths && trials->lengths->memory && trials->lengths->memory->all_run_out();
-  }
+  std::uint32_t longest_drawn = 0;          ///< where ranks draw lengths: the longest, which all but `trials` is of
+  std::optional<DrawnMemory> drawn_memory;  ///< where ranks draw lengths and it was asked for
+  /// Whether one of these processes runs out of memory, as a forecast counts it: then the job has no step (`has_time`
+  /// is false, and there are no `trials`), though the longest samples alone may fit.
+  [[nodiscard]] bool lengths_run_out() const { return drawn_memory && drawn_memory->out_of_memory > 0; }
   std::vector<Trial> part_of_trials;  ///< where one part of them was asked for; `trials` is empty then
   /// Where it was asked for and steps have times. Everything else is of this job alone on the machine.
   std::optional<BesideTimes> beside;

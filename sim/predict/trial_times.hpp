@@ -27,7 +27,7 @@ struct LastRank {
   double awaited_ms = 0;  ///< for how long each other rank's collectives stood and waited for it then, on average
 };
 
-/// A change of settings under which none of these processes runs out of memory.
+/// A change of settings under which none of these processes runs out of memory, nor one of the longest samples alone.
 struct DrawnFit {
   std::string setting;  ///< as plan's options
   Bytes most = 0;       ///< peak of reserved memory, of the process that reserves most
@@ -43,9 +43,7 @@ struct DrawnMemory {
   Bytes most = 0;
   std::size_t out_of_memory = 0;       ///< processes that run out of memory
   std::int64_t num_alloc_retries = 0;  ///< of all
-  std::optional<DrawnFit> fit = {};    ///< where all run out of memory and it was looked for
-  /// The job has no step then.
-  [[nodiscard]] bool all_run_out() const { return processes > 0 && out_of_memory == processes; }
+  std::optional<DrawnFit> fit = {};    ///< where the job does not fit and one was found
 };
 
 /// Where each rank draws the length of its samples for each step.
@@ -58,7 +56,6 @@ struct LengthTimes {
   std::uint32_t equal = 0;    ///< the mean as a whole length
   double equal_step_ms = 0;   ///< the step without jitter if all samples had it
   double work = 0;            ///< tokens of a mean step and GPU
-  std::optional<DrawnMemory> memory = {};
 };
 
 struct TrialTimes {

@@ -97,7 +97,7 @@ TEST_CASE("a stored run is planned on its own machine, unless another is asked f
   CHECK(machine({"--machine", "h100"}) == "h100");
 }
 
-TEST_CASE("lengths of which every process runs out of memory have no step, and the plan says what would fit") {
+TEST_CASE("lengths of which a process runs out of memory have no step, and the plan says what would fit") {
   const std::vector<std::string> asked{"plan",     "llama-1b", "--gpus",         "4",
                                        "--batch",  "4",        "--param-dtype",  "bfloat16",
                                        "--trials", "2",        "--memory-limit", "44GiB",
@@ -118,12 +118,69 @@ TEST_CASE("lengths of which every process runs out of memory have no step, and t
     INFO(key);
     CHECK(j[key].is_null());
   }
-  CHECK(j["trials"]["step_ms"].is_null());
-  CHECK(j["trials"]["steps_ms"].empty());
-  const json& memory = j["trials"]["lengths"]["memory"];
+  CHECK(j["trials"].is_null());
+  CHECK(j["free_at_peak_bytes"] == 0);
+  const json& memory = j["drawn_memory"];
   CHECK(memory["out_of_memory"] == 4);
   CHECK(j["peak_reserved_bytes"] == memory["peak_reserved_bytes"]["most"]);
   REQUIRE(memory["fits_with"].is_string());
+}
+
+TEST_CASE("one of several processes of drawn lengths that dies makes plan exit as forecast does") {
+  const std::vector<std::string> job{"llama-1b",
+                                     "--gpus",
+                                     "4",
+                                     "--batch",
+                                     "4",
+                                     "--param-dtype",
+                                     "bfloat16",
+                                     "--memory-limit",
+                                     "44GiB",
+                                     "--lengths",
+                                     "512:1,1024:1,2048:1,3072:1"};
+  const auto asked = [&](const char* verb, std::vector<std::string> more) {
+    more.insert(more.begin(), verb);
+    more.insert(more.end(), job.begin(), job.end());
+    return run_cli(more);
+  };
+  const Answer plan = asked("plan", {"--trials", "2"});
+  const Answer forecast = asked("forecast", {"--seed", "0", "--seeds", "4", "--steps", "300", "--no-remedies"});
+  CHECK(plan.out.starts_with("does not fit: 2 of 4 processes run out of memory in 300 steps whose lengths vary"));
+  CHECK(forecast.out.find("2 of 4 seeds run out of memory") != std::string::npos);
+  CHECK(plan.status == 10);
+  CHECK(forecast.status == plan.status);
+  CHECK(plan.out.find(" would fit: at most ") != std::string::npos);
+}
+
+TEST_CASE("where the longest of drawn lengths do not fit either, no other length is a remedy") {
+  std::vector<std::string> asked{"plan",     "llama-tiny", "--gpus",         "4",     "--batch",   "16",
+                                 "--trials", "2",          "--memory-limit", "20GiB", "--lengths", "512:8,2048:1"};
+  const Answer text = run_cli(asked);
+  CHECK(text.status == 10);
+  CHECK(text.out.starts_with("does not fit: 4 of 4 processes run out of memory in 300 steps whose lengths vary"));
+  CHECK(text.out.find("; with samples of 2048 tokens alone out of memory in step 0, ") != std::string::npos);
+  CHECK(text.out.find("--seq ") == std::string::npos);
+  CHECK(text.out.find(" would fit: at most ") != std::string::npos);
+  asked.emplace_back("--json");
+  const json j = json::parse(run_cli(asked).out);
+  CHECK(j["out_of_memory"] == true);
+  CHECK(j["trials"].is_null());
+  CHECK(j.find("what_fits") == j.end());
+  CHECK(j["drawn_memory"]["out_of_memory"] == 4);
+  CHECK(j["drawn_memory"]["fits_with"].is_string());
+}
+
+TEST_CASE("a longest length that is hardly ever drawn does not fit, though no process drew it") {
+  const std::vector<std::string> asked{"plan",           "llama-tiny", "--gpus",    "4",
+                                       "--batch",        "16",         "--trials",  "2",
+                                       "--memory-limit", "20GiB",      "--lengths", "512:1000000,2048:1"};
+  const Answer text = run_cli(asked);
+  CHECK(text.status == 10);
+  CHECK(text.out.starts_with("does not fit: with samples of 2048 tokens alone out of memory in step 0, "));
+  CHECK(text.out.find("; none of 4 processes runs out of memory in 300 steps whose lengths vary\n") !=
+        std::string::npos);
+  // Expandable segments alone do not make the longest fit.
+  CHECK(text.out.find("--alloc-conf expandable_segments:True would fit") == std::string::npos);
 }
 
 TEST_CASE("what --lengths and a file of --rank-seq take") {
