@@ -30,7 +30,7 @@ std::string why_nothing_fits(const TuneReport& report, const sim::PlannedPoint& 
   if (const auto memory = least.plan ? memory_table(*least.plan) : std::nullopt; memory && !memory->rows.empty())
     most = fmt::format(" ({} of it {})", format_bytes(memory->rows.front().bytes), memory->rows.front().what);
   const std::string changes = short_changes(changes_of_least(report));
-  return fmt::format("memory is {} short: the least that was found takes {}{}, {}",
+  return fmt::format("memory is {} short: of what was tried the least takes {}{}, {}",
                      format_bytes(short_of_least(report)), format_bytes(least.point.most_reserved), most,
                      changes.empty() ? "as asked for" : "with " + changes);
 }

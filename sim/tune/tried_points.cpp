@@ -1,6 +1,7 @@
 #include "sim/tune/tried_points.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "sim/machine/address_space.hpp"
 #include "sim/machine/valid_range.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/sweep/enough_memory.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -63,45 +65,83 @@ Result<std::vector<std::optional<std::size_t>>> TriedPoints::run(const std::vect
   return out;
 }
 
-std::vector<SweepPoint> TriedPoints::simulated(const Neighbours& batch, const std::vector<std::size_t>& places) const {
+std::vector<SweepPoint> TriedPoints::simulated(const Batch& batch, const std::vector<std::size_t>& places,
+                                               Memory memory) const {
   PointRequest request = shared_;
   request.step_alone = true;
+  if (memory == Memory::enough) request.memory_limit = std::nullopt;
+  const MachineProfile machine = memory == Memory::enough ? with_enough_memory(machine_) : machine_;
   std::vector<SweepPoint> points(places.size());
   for_each(points.size(), request_.threads,
-           [&](std::size_t i) { points[i] = simulate_point(source_, machine_, request, batch[places[i]]->settings); });
+           [&](std::size_t i) { points[i] = simulate_point(source_, machine, request, *batch[places[i]]); });
   return points;
 }
 
-void TriedPoints::keep(std::vector<SweepPoint> points, const Neighbours& batch, const std::vector<std::string>& classes,
-                       std::size_t from) {
-  for (std::size_t i = 0; i < points.size(); ++i)
-    keep(std::move(points[i]), batch[from + i]->phrase, classes[from + i]);
-  if (request_.on_progress) request_.on_progress({points_.size(), best_ ? points_[*best_].point.step_ms : 0});
+Result<std::vector<SweepPoint>> TriedPoints::simulate_some(const Batch& batch, std::size_t from, Memory memory) {
+  if (request_.share) {
+    auto points = request_.share({shared_batches_++, batch},
+                                 [&](const auto& places) { return simulated(batch, places, memory); });
+    FORESHARD_TRY(points);
+    for (std::size_t i = 0; i < batch.size(); ++i) (*points)[i].settings = *batch[i];
+    return points;
+  }
+  const std::size_t begun = request_.is_over ? std::max<std::size_t>(kBegun, request_.threads) : batch.size();
+  std::vector<std::size_t> places(std::min(begun, batch.size() - from));
+  std::iota(places.begin(), places.end(), from);
+  auto points = simulated(batch, places, memory);
+  if (request_.is_over && request_.is_over()) limit_ = TuneEnd::time;
+  return points;
 }
 
 Result<std::size_t> TriedPoints::simulate(const Neighbours& batch, const std::vector<std::string>& classes) {
-  if (request_.share) return simulate_shared(batch, classes);
-  const std::size_t begun = request_.is_over ? std::max<std::size_t>(kBegun, request_.threads) : batch.size();
+  Batch settings;
+  for (const Neighbour* one : batch) settings.push_back(&one->settings);
   std::size_t done = 0;
   while (done < batch.size() && limit_ != TuneEnd::time) {
-    std::vector<std::size_t> places(std::min(begun, batch.size() - done));
-    std::iota(places.begin(), places.end(), done);
-    keep(simulated(batch, places), batch, classes, done);
-    done += places.size();
-    if (request_.is_over && request_.is_over()) limit_ = TuneEnd::time;
+    auto points = simulate_some(settings, done, Memory::as_asked);
+    FORESHARD_TRY(points);
+    for (SweepPoint& point : *points) {
+      keep(std::move(point), batch[done]->phrase, classes[done]);
+      ++done;
+    }
+    if (request_.on_progress) request_.on_progress({points_.size(), best_ ? points_[*best_].point.step_ms : 0});
   }
   return done;
 }
 
-Result<std::size_t> TriedPoints::simulate_shared(const Neighbours& batch, const std::vector<std::string>& classes) {
-  if (batch.empty()) return 0;
-  TuneBatch shared{shared_batches_++, {}};
-  for (const Neighbour* one : batch) shared.settings.push_back(&one->settings);
-  auto points = request_.share(shared, [&](const auto& places) { return simulated(batch, places); });
-  FORESHARD_TRY(points);
-  for (std::size_t i = 0; i < batch.size(); ++i) (*points)[i].settings = batch[i]->settings;
-  keep(std::move(*points), batch, classes, 0);
-  return batch.size();
+Result<void> TriedPoints::weigh() {
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < points_.size(); ++i)
+    if (points_[i].point.state == SweepPoint::State::out_of_memory && !weighed_.contains(i)) missing.push_back(i);
+  for (std::size_t done = 0; done < missing.size() && limit_ != TuneEnd::time;) {
+    Batch batch;
+    for (std::size_t i = done; i < std::min(done + kBatch, missing.size()); ++i)
+      batch.push_back(&points_[missing[i]].point.settings);
+    const auto points = simulate_some(batch, 0, Memory::enough);
+    FORESHARD_TRY(points);
+    for (const SweepPoint& point : *points)
+      weighed_[missing[done++]] =
+          point.state == SweepPoint::State::ran ? std::optional(point.most_reserved) : std::nullopt;
+  }
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    Class& of = classes_.at(class_of(points_[i].point.settings));
+    if (is_better(i, of.best)) of.best = i;
+  }
+  return {};
+}
+
+std::optional<Bytes> TriedPoints::takes(std::size_t point) const {
+  const SweepPoint& p = points_[point].point;
+  if (p.state == SweepPoint::State::ran) return p.most_reserved;
+  const auto at = weighed_.find(point);
+  return at == weighed_.end() ? std::nullopt : at->second;
+}
+
+std::optional<std::size_t> TriedPoints::lightest() const {
+  std::optional<std::size_t> out;
+  for (std::size_t i = 0; i < points_.size(); ++i)
+    if (const auto bytes = takes(i); bytes && (!out || *bytes < *takes(*out))) out = i;
+  return out;
 }
 
 TunedPoint TriedPoints::whole(const Neighbour& one) const {
@@ -151,6 +191,8 @@ bool TriedPoints::retries(std::size_t point) const {
 }
 
 bool TriedPoints::is_better(std::size_t a, std::size_t b) const {
+  if (!fits(a) && !fits(b))
+    return std::tuple(takes(a).value_or(UINT64_MAX), a) < std::tuple(takes(b).value_or(UINT64_MAX), b);
   const auto key = [this](std::size_t index) {
     const SweepPoint& p = points_[index].point;
     return std::make_tuple(!fits(index), retries(index), is_doubted(index), sim::fits(p) != Fits::surely, p.step_ms,

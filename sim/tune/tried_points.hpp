@@ -38,6 +38,14 @@ class TriedPoints {
   /// With all that a plan says of it: run() leaves out what ranks nothing (PredictRequest::step_alone). It becomes no
   /// point. From any thread.
   [[nodiscard]] TunedPoint whole(const Neighbour& one) const;
+  /// Of points that ran out of memory and are not weighed yet: what each takes where there is enough of it, which it
+  /// says no more of itself than how far it came. For a search that nothing fits for. Errors: TuneRequest::share's.
+  [[nodiscard]] Result<void> weigh();
+  /// What reserved memory peaks at: of a point that ran as it ran, of one that was weighed where there is enough of it;
+  /// none: neither.
+  [[nodiscard]] std::optional<Bytes> takes(std::size_t point) const;
+  /// Of these the one that takes least, of equal ones the first; none: there are none.
+  [[nodiscard]] std::optional<std::size_t> lightest() const;
   /// The best that fits; none does: none.
   [[nodiscard]] std::optional<std::size_t> best() const;
   /// Whether more is against its numbers than against the start's, the first point's, or it retries in each step.
@@ -47,7 +55,7 @@ class TriedPoints {
   /// Whether it retries allocations in each step, which its time leaves out and for which it is not valid.
   [[nodiscard]] bool retries(std::size_t point) const;
   /// Whether `a` is to be preferred: fitting, without retries, not doubted, surely fitting, faster, smaller, tried
-  /// earlier.
+  /// earlier. Of two that do not fit: the one that takes() less, then the earlier.
   [[nodiscard]] bool is_better(std::size_t a, std::size_t b) const;
   /// What a point's reserved memory may peak at: the limit less the headroom.
   [[nodiscard]] Bytes most_reserved() const { return most_reserved_; }
@@ -67,14 +75,15 @@ class TriedPoints {
   [[nodiscard]] bool is_pruned(const std::string& of_class) const;
   void keep(SweepPoint point, const std::string& phrase, const std::string& of_class);
   using Neighbours = std::vector<const Neighbour*>;
+  using Batch = std::vector<const Settings*>;
+  enum class Memory : std::uint8_t { as_asked, enough };
   /// How many of them, from the first on: fewer than all where the time is over.
   Result<std::size_t> simulate(const Neighbours& batch, const std::vector<std::string>& classes);
-  Result<std::size_t> simulate_shared(const Neighbours& batch, const std::vector<std::string>& classes);
+  /// From `from` on as many as are simulated before it is asked whether time is left; of batches that are shared all.
+  Result<std::vector<SweepPoint>> simulate_some(const Batch& batch, std::size_t from, Memory memory);
   /// Those that `places` names.
-  [[nodiscard]] std::vector<SweepPoint> simulated(const Neighbours& batch,
-                                                  const std::vector<std::size_t>& places) const;
-  void keep(std::vector<SweepPoint> points, const Neighbours& batch, const std::vector<std::string>& classes,
-            std::size_t from);
+  [[nodiscard]] std::vector<SweepPoint> simulated(const Batch& batch, const std::vector<std::size_t>& places,
+                                                  Memory memory) const;
 
   WorkloadSource& source_;
   const MachineProfile& machine_;
@@ -88,6 +97,7 @@ class TriedPoints {
     double floor_ms = 0;  // of any that ran
   };
   std::map<std::string, Class> classes_;
+  std::map<std::size_t, std::optional<Bytes>> weighed_;  // points; none: it does not run there either
   std::optional<std::size_t> best_;
   std::optional<TuneEnd> limit_;
   std::size_t pruned_ = 0;

@@ -14,10 +14,10 @@
 #include "sim/predict/cuda_graph.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/candidates.hpp"
+#include "sim/sweep/enough_memory.hpp"
 #include "sim/sweep/outcome.hpp"
 #include "sim/sweep/pareto.hpp"
 #include "sim/tune/kept_units.hpp"
-#include "sim/tune/least_memory.hpp"
 #include "sim/tune/neighbours.hpp"
 #include "sim/tune/tried_points.hpp"
 
@@ -132,15 +132,27 @@ class Tuner {
 
   Result<void> search() {
     std::set<std::size_t> expanded;
+    if (!tried_.best()) FORESHARD_TRY(tried_.weigh());
     for (std::size_t in_vain = 0; in_vain < kPatience && !tried_.limit();) {
       const auto next = next_point(expanded);
       if (!next) break;
       expanded.insert(*next);
-      const auto before = tried_.best();
+      const auto before = aim();
       FORESHARD_TRY(expand(*next));
-      in_vain = tried_.best() == before ? in_vain + 1 : 0;
+      in_vain = aim() == before ? in_vain + 1 : 0;
     }
     return {};
+  }
+
+  /// The best that fits; while none does, what takes least.
+  [[nodiscard]] std::optional<std::size_t> aim() const { return tried_.best() ? tried_.best() : tried_.lightest(); }
+
+  /// What the best's neighbours bring; while nothing fits, they are weighed.
+  Result<std::vector<std::optional<std::size_t>>> run(const std::vector<Neighbour>& list) {
+    auto points = tried_.run(list, TriedPoints::Prune::by_bounds);
+    FORESHARD_TRY(points);
+    if (!tried_.best()) FORESHARD_TRY(tried_.weigh());
+    return points;
   }
 
   /// The best of all that are the best of their class, and that may lead to a better one.
@@ -166,17 +178,17 @@ class Tuner {
     const Position position{
         request_.start, request_.allowed, at, **workload, *units, waits->exposed, !fits || tried_.retries(index)};
     const std::vector<Neighbour> list = neighbours(position);
-    const auto run = tried_.run(list, TriedPoints::Prune::by_bounds);
-    FORESHARD_TRY(run);
+    const auto points = run(list);
+    FORESHARD_TRY(points);
     // Those that are better than where they come from, the best first, on top of one another.
     std::vector<std::pair<std::size_t, std::size_t>> better;  // point, place in the list
     for (std::size_t i = 0; i < list.size(); ++i)
-      if (const auto& point = (*run)[i]; point && tried_.is_better(*point, index)) better.emplace_back(*point, i);
+      if (const auto& point = (*points)[i]; point && tried_.is_better(*point, index)) better.emplace_back(*point, i);
     std::sort(better.begin(), better.end(),
               [this](const auto& a, const auto& b) { return tried_.is_better(a.first, b.first); });
     std::vector<Neighbour> best_first;
     for (const auto& [point, place] : better) best_first.push_back(list[place]);
-    FORESHARD_TRY(tried_.run(together(position, best_first), TriedPoints::Prune::by_bounds));
+    FORESHARD_TRY(run(together(position, best_first)));
     return {};
   }
 
@@ -404,6 +416,18 @@ class Tuner {
     return {};
   }
 
+  /// TuneResult::least.
+  [[nodiscard]] std::optional<PlannedPoint> planned_least() const {
+    PointRequest request = shared_;
+    request.every_op = true;
+    const std::size_t least = tried_.lightest().value_or(0);
+    if (point(least).state == SweepPoint::State::ran)
+      return plan_point(source_, machine_, request, point(least).settings);
+    request.memory_limit = std::nullopt;
+    PlannedPoint planned = plan_point(source_, with_enough_memory(machine_), request, point(least).settings);
+    return planned.point.state == SweepPoint::State::ran ? std::optional(std::move(planned)) : std::nullopt;
+  }
+
   Result<TuneResult> finish() {
     if (best_) FORESHARD_TRY(add_changes());
     out_.most_reserved = tried_.most_reserved();
@@ -417,10 +441,7 @@ class Tuner {
     }
     if (!best_) {
       FORESHARD_TRY(plan_named({}));
-      std::vector<Settings> tried;
-      for (const TunedPoint& one : tried_.points())
-        if (tried.empty() || out_.end != TuneEnd::time) tried.push_back(one.point.settings);
-      out_.least = least_memory(source_, machine_, shared_, tried, request_.threads);
+      out_.least = planned_least();
       out_.points = tried_.take();
       return std::move(out_);
     }

@@ -90,7 +90,13 @@ void check_equal(const TuneResult& a, const TuneResult& b) {
   CHECK(a.pruned == b.pruned);
   CHECK(a.front == b.front);
   CHECK(a.bound_ms == b.bound_ms);
-  REQUIRE((a.best && b.best));
+  CHECK(a.least.has_value() == b.least.has_value());
+  if (a.least && b.least) {
+    CHECK(a.least->point.settings == b.least->point.settings);
+    CHECK(a.least->point.most_reserved == b.least->point.most_reserved);
+  }
+  REQUIRE(a.best.has_value() == b.best.has_value());
+  if (!a.best) return;
   CHECK(a.best->point.settings == b.best->point.settings);
   CHECK(a.best->phrase == b.best->phrase);
 }
@@ -176,6 +182,47 @@ TEST_CASE("a share that is damaged, or larger than a batch, is refused") {
   for (std::size_t length = 0; length + 2 < whole.size(); length += 7)
     CHECK_FALSE(parse_tune_part(whole.substr(0, length), "batch.json"));
   CHECK_FALSE(parse_tune_part(tune_part_text({1, 3}, "xxh3:0", std::vector<SweepPoint>(kBatch + 1)), "batch.json"));
+}
+
+TEST_CASE("a search that nothing fits for is the same on any number of threads and tasks") {
+  const auto nothing_fits = [](unsigned threads, ShareBatch share) {
+    OneWorkload source(std::make_shared<const Workload>(foreshard::test::timed_workload(base(), 6, 3.0)));
+    TuneRequest request;
+    request.start = base();
+    request.memory_limit = 2 * kMiB;
+    request.threads = threads;
+    request.share = std::move(share);
+    auto found = tune(source, machine(), request);
+    REQUIRE(found);
+    REQUIRE_FALSE(found->best);
+    return std::move(*found);
+  };
+  const TuneResult one = nothing_fits(1, {});
+  check_equal(nothing_fits(3, {}), one);
+  Files files;
+  check_equal(nothing_fits(1, among(3, files)), one);
+}
+
+TEST_CASE("what leaves too little headroom ran, and takes what it took") {
+  OneWorkload source(std::make_shared<const Workload>(foreshard::test::timed_workload(base(), 6, 3.0)));
+  TuneRequest request;
+  request.start = base();
+  const auto all = tune(source, machine(), request);
+  REQUIRE(all);
+  request.memory_limit = all->start.point.most_reserved;
+  request.headroom = *request.memory_limit - kMiB;
+  const auto none = tune(source, machine(), request);
+  REQUIRE(none);
+  REQUIRE_FALSE(none->best);
+  REQUIRE(none->least);
+  std::size_t ran = 0;
+  for (const TunedPoint& one : none->points) {
+    if (one.point.state != SweepPoint::State::ran) continue;
+    ++ran;
+    CHECK(none->least->point.most_reserved <= one.point.most_reserved);
+  }
+  CHECK(ran > 1);
+  CHECK(none->least->point.most_reserved < none->start.point.most_reserved);
 }
 
 TEST_CASE("where nothing fits, the least memory that was found is what that point takes with enough of it") {
