@@ -20,7 +20,8 @@ std::optional<int> keeps_up(const Run& run) {
 
 std::string as_it_is(const Run& run) {
   const std::optional<int> rank = keeps_up(run);
-  return rank ? keeps_up_words(static_cast<std::uint32_t>(*rank), rank_shapes(run)) : "as it is";
+  return rank ? keeps_up_words(static_cast<std::uint32_t>(*rank), ranks_with_more(rank_shapes(run), run.settings))
+              : "as it is";
 }
 
 Json keeps_up_json(const Run& run) {

@@ -8,7 +8,7 @@
 
 namespace foreshard::cli {
 
-/// The name of the row: "as it is", or "if rank 5 keeps up" where it is not as it was.
+/// The name of the row: "as it is", or where it is not as it was "if rank 5 keeps up" (keeps_up_words()).
 [[nodiscard]] std::string as_it_is(const Run& run);
 
 /// That rank; null where there is none.

@@ -214,6 +214,7 @@ void add_remedies(const ExplainReport& report, Json& json) {
                        {"peak_allocated_bytes", all.before.allocated},
                        {"step_ms", step_ms(all.has_time, all.step_ms)},
                        {"keeps_up", keeps_up_json(report.run)},
+                       {"title", as_it_is(report.run)},
                        {"out_of_memory", all.out_of_memory},
                        {"machine", report.machine},
                        {"machine_note", text_or_null(report.machine_note)}};

@@ -295,11 +295,6 @@ std::string bound_words(const sim::Prediction& p) {
   return out;
 }
 
-/// The rank that the measured steps waited for was given more to do.
-bool more_work(const sim::Prediction& p) {
-  return p.keeps_up >= 0 && work_apart(p.rank_shapes, static_cast<std::uint32_t>(p.keeps_up)) == WorkApart::more;
-}
-
 /// Of a recording whose ranks were given unlike work, what of it the plan has.
 std::string shapes_line(const sim::Prediction& p) {
   if (p.rank_shapes.empty()) return {};
@@ -318,8 +313,8 @@ std::string time_line(const sim::Prediction& p, const PlanTime& time) {
                                  end_of(p.interval.low_ms), end_of(p.interval.high_ms));
   if (p.keeps_up >= 0)
     line +=
-        fmt::format(" {} ({:.2f} ms measured{})", keeps_up_words(static_cast<std::uint32_t>(p.keeps_up), p.rank_shapes),
-                    p.host_scale.measured_ms, more_work(p) ? "" : ", with it late");
+        fmt::format(" {} ({:.2f} ms measured{})", keeps_up_words(static_cast<std::uint32_t>(p.keeps_up), p.with_more),
+                    p.host_scale.measured_ms, p.with_more.empty() ? ", with it late" : "");
   if (const double rate = sim::work_per_second(p.work, p.step_ms); rate > 0)
     line += fmt::format(", {:.0f} {}", rate, rate_unit(p.run.settings));
   if (p.utilization.value > 0) line += fmt::format(", MFU {:.0f} %", 100 * p.utilization.value);

@@ -123,11 +123,14 @@ Json stragglers_json(const Stragglers& found) {
   json["equally_late"] = Json::array();
   for (const RankRun& run : found.equally_late) json["equally_late"].push_back({run.first, run.count, run.stride});
   json["shapes"] = rank_shapes_json(found.shapes);
+  json["title"] = straggler_title(found);
+  json["under_profiler"] = found.under_profiler ? Json(*found.under_profiler) : Json(nullptr);
   json["late"] = nullptr;
   if (!found.late) return json;
   Json late = {{"rank", found.late->rank},          {"by_path", found.late->by_path},
                {"path_ns", found.late->path.count}, {"phase", found.late->phase},
-               {"host", found.late->host},          {"collectives", found.late->collectives}};
+               {"host", found.late->host},          {"collectives", found.late->collectives},
+               {"more_work", found.late->more_work}};
   late["phases"] = Json::array();
   for (const PhaseDelay& phase : found.late->phases)
     late["phases"].push_back({{"phase", phase.phase},

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/as_it_is.hpp"
 #include "cli/reports/beside_report.hpp"
 #include "cli/reports/flapping_report.hpp"
 #include "cli/reports/no_remedies.hpp"
@@ -11,8 +12,10 @@
 #include "core/explain_time/time_words.hpp"
 #include "core/explain_time/waited_kinds.hpp"
 #include "core/run/plan_results.hpp"
+#include "core/run/rank_shapes.hpp"
 #include "core/run/step_shapes.hpp"
 #include "core/run/step_title.hpp"
+#include "core/straggler/straggler_text.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -41,14 +44,21 @@ std::string which_step(const TimeReport& report) {
   return fmt::format("this step is a profiled one of {:.2f} ms ({:.2f} ms without the profiler); ", with, without);
 }
 
-/// "; the step waits for rank 5, which is late": of a rank that is not the shown one; empty: none is, or it is a link
-/// that holds it up. Of a plan as the plan has it.
+/// "; the step waits for rank 5, which is late", or which has more work: of a rank that is not the shown one; empty:
+/// none is, or it is a link that holds it up. Of a plan as the plan has it.
 std::string late_words(const TimeReport& report) {
   if (report.run.info.kind == RunKind::planned && plan_text(report.run, "bound_by") != "ranks") return {};
   if (!report.stragglers || !report.stragglers->late || report.stragglers->late->collectives) return {};
   const std::uint32_t late = report.stragglers->late->rank;
   if (report.run.ranks.empty() || late == report.run.ranks.front().rank) return {};
-  return fmt::format("; the step waits for rank {}, which is late: collectives stand until it comes", late);
+  return fmt::format("; the step waits for rank {}, which {}: collectives stand until it comes", late,
+                     report.stragglers->late->more_work ? "has more work" : "is late");
+}
+
+/// "rank 1 was late", "ranks 1–2 had more work": of a recording with a late rank.
+std::string late_without_it(const Run& run) {
+  const auto more = ranks_with_more(rank_shapes(run), run.settings);
+  return more.empty() ? fmt::format("rank {} was late", run.measured->late_rank) : ranks_words(more) + " had more work";
 }
 
 std::vector<std::string> sentences(const TimeReport& report) {
@@ -60,11 +70,12 @@ std::vector<std::string> sentences(const TimeReport& report) {
       "timeline shows of the host{}",
       report.time.length().ms() / clean.ms, report.time.length().ms(), clean.ms,
       late < 0 ? " and of waits for ranks is the profiler's"
-               : fmt::format(" is the profiler's; rank {} was late without it too", late))};
+               : fmt::format(" is the profiler's; {} without it too", late_without_it(report.run)))};
   if (const std::string binds = cpu_optimizer_clause(diagnosed_run(report), diagnosed_time(report)); !binds.empty())
     out.front() = fmt::format("{}; {}", binds, out.front());
   if (clean.time && late >= 0)
-    out.push_back(fmt::format("If rank {} keeps up, as planned: {}", late, time_headline(clean.run, *clean.time)));
+    out.push_back(
+        fmt::format("I{}, as planned: {}", as_it_is(report.run).substr(1), time_headline(clean.run, *clean.time)));
   else if (clean.time)
     out.push_back("Without it, as planned: " + time_headline(clean.run, *clean.time));
   else if (clean.no_plan == kNoRemedies)

@@ -118,6 +118,7 @@ void add_remedies_json(const TimeReport& report, Json& json) {
   json["remedies"] = {{"tried", all.tried},
                       {"step_ms", all.step_ms},
                       {"keeps_up", keeps_up_json(report.run)},
+                      {"title", as_it_is(report.run)},
                       {"exposed_communication_ms", all.exposed_communication_ms},
                       {"peak_reserved_bytes", all.before.reserved},
                       {"same_part", all.same},

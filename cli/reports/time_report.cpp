@@ -135,10 +135,9 @@ std::string keeps_up_words(const TimeReport& report) {
   const double saved = printed_difference(report.reported->ms, report.remedies->step_ms, 2);
   const Nanoseconds waited = cause_totals(report.time)[static_cast<std::size_t>(IdleCause::late_rank)].time;
   if (waited.count == 0 || std::abs(saved - waited.ms()) < kWorthANote * report.reported->ms) return {};
-  const std::string line = fmt::format(
-      "the {:.2f} ms that were measured are {:.2f} ms more than if rank {} keeps up, and "
-      "{} ms of a step are waits for it: ",
-      report.reported->ms, saved, measured->late_rank, two_digits(waited));
+  const std::string line =
+      fmt::format("the {:.2f} ms that were measured are {:.2f} ms more than {}, and {} ms of a step are waits for it: ",
+                  report.reported->ms, saved, as_it_is(report.run), two_digits(waited));
   if (saved < waited.ms())
     return line + "without it other collectives, which end while this rank waits, are waited for themselves";
   return line + fmt::format(

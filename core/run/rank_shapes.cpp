@@ -1,8 +1,10 @@
 #include "core/run/rank_shapes.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/json_io.hpp"
 
@@ -10,7 +12,7 @@ namespace foreshard {
 
 std::string rank_shapes_text(const std::vector<RankShape>& shapes) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const RankShape& shape : shapes) out.push_back({shape.rank, shape.batch, shape.seq});
+  for (const RankShape& of : shapes) out.push_back({{"rank", of.rank}, {"batch", of.batch}, {"seq", of.seq}});
   return out.dump();
 }
 
@@ -50,16 +52,15 @@ std::vector<RankShape> rank_shapes(const Run& run) {
   if (!list.is_array() || list.empty())
     return run.info.kind == RunKind::planned ? planned_shapes(run) : std::vector<RankShape>();
   std::vector<RankShape> out;
+  const auto number = [](const nlohmann::json& item, const char* key) {
+    const auto found_in = item.is_object() ? item.find(key) : item.end();
+    const bool known = item.is_object() && found_in != item.end() && found_in->is_number_unsigned();
+    return known && *found_in <= UINT32_MAX ? std::optional(found_in->get<std::uint32_t>()) : std::nullopt;
+  };
   for (const nlohmann::json& item : list) {
-    nlohmann::json three = item;  // an import's; a plan's, as in its answer, is an object
-    if (item.is_object()) {
-      three = nlohmann::json::array();
-      for (const char* key : {"rank", "batch", "seq"}) three.push_back(item.value(key, nlohmann::json()));
-    }
-    const bool known = three.is_array() && three.size() == 3 && three[0].is_number_unsigned() &&
-                       three[1].is_number_unsigned() && three[2].is_number_unsigned();
-    if (!known) return {};
-    const RankShape shape{three[0].get<std::uint32_t>(), three[1].get<std::uint32_t>(), three[2].get<std::uint32_t>()};
+    const auto rank = number(item, "rank");
+    if (!rank) return {};
+    const RankShape shape{*rank, number(item, "batch").value_or(0), number(item, "seq").value_or(0)};
     if (shape.batch == 0 || shape.seq == 0 || (!out.empty() && shape.rank <= out.back().rank)) return {};
     out.push_back(shape);
   }
@@ -68,13 +69,25 @@ std::vector<RankShape> rank_shapes(const Run& run) {
 
 WorkApart work_apart(const std::vector<RankShape>& shapes, std::uint32_t rank) {
   const auto own = std::find_if(shapes.begin(), shapes.end(), [&](const RankShape& of) { return of.rank == rank; });
-  if (own == shapes.end() || shapes.size() < 2) return WorkApart::no;
-  const auto all_others = [&](auto holds) {
-    return std::all_of(shapes.begin(), shapes.end(),
-                       [&](const RankShape& of) { return of.rank == rank || holds(tokens_of(*own), tokens_of(of)); });
+  if (own == shapes.end()) return WorkApart::no;
+  const auto any_other = [&](auto holds) {
+    return std::any_of(shapes.begin(), shapes.end(),
+                       [&](const RankShape& of) { return holds(tokens_of(of), tokens_of(*own)); });
   };
-  if (all_others(std::less<>())) return WorkApart::less;
-  return all_others(std::greater<>()) ? WorkApart::more : WorkApart::no;
+  if (any_other(std::greater<>())) return WorkApart::less;
+  return any_other(std::less<>()) ? WorkApart::more : WorkApart::no;
+}
+
+std::vector<std::uint32_t> ranks_with_more(const std::vector<RankShape>& shapes, const Settings& own) {
+  if (!own.batch) return {};
+  std::uint64_t most = std::uint64_t{*own.batch} * own.seq.value_or(1);
+  std::vector<std::uint32_t> out;
+  for (const RankShape& of : shapes) {
+    if (tokens_of(of) > most) out.clear();
+    if (tokens_of(of) > most || (tokens_of(of) == most && !out.empty())) out.push_back(of.rank);
+    most = std::max(most, tokens_of(of));
+  }
+  return out;
 }
 
 }  // namespace foreshard

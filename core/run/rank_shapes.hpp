@@ -12,7 +12,7 @@
 
 namespace foreshard {
 
-/// The result under which import keeps them, a list of [rank, batch, seq], and a plan of it a list of objects.
+/// The result under which import and a plan of it keep them: a list of objects with `rank`, `batch` and `seq`, by rank.
 inline constexpr const char* kRankShapes = "rank_shapes";
 /// Its text.
 [[nodiscard]] std::string rank_shapes_text(const std::vector<RankShape>& shapes);
@@ -25,10 +25,13 @@ inline constexpr const char* kRankShapes = "rank_shapes";
   return std::uint64_t{shape.batch} * shape.seq;
 }
 
-/// How a rank's work is apart from all others'.
+/// How a rank's work is apart from others': `less` where another one has more; `more` where none has more, and another
+/// has less; else, and where nothing is known of it, `no`.
 enum class WorkApart : std::uint8_t { no = 0, less = 1, more = 2 };
-
-/// Of a rank of `shapes`; also `no` where another rank has as much, or nothing is known of it.
 [[nodiscard]] WorkApart work_apart(const std::vector<RankShape>& shapes, std::uint32_t rank);
+
+/// Ranks that have most tokens, ascending, where that is more than a rank with the batch and length of `own` has: its
+/// steps wait for them. Empty: it has as much as any, or its own are not known.
+[[nodiscard]] std::vector<std::uint32_t> ranks_with_more(const std::vector<RankShape>& shapes, const Settings& own);
 
 }  // namespace foreshard

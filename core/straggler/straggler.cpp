@@ -291,6 +291,18 @@ std::vector<RankRun> equals_of(const Stragglers& found, const RankTime& late, co
   return runs_of(out);
 }
 
+/// Whether ranks with as much work as `rank` wait for less than a late one makes others wait.
+bool equals_keep_up(const Stragglers& found, std::uint32_t rank) {
+  const auto tokens = [&](std::uint32_t of) {
+    const auto shape =
+        std::find_if(found.shapes.begin(), found.shapes.end(), [&](const RankShape& one) { return one.rank == of; });
+    return shape == found.shapes.end() ? 0 : tokens_of(*shape);
+  };
+  return std::all_of(found.ranks.begin(), found.ranks.end(), [&](const RankTime& time) {
+    return time.rank == rank || tokens(time.rank) != tokens(rank) || time.waiting < time.step.scaled(kLateShareOfStep);
+  });
+}
+
 }  // namespace
 
 std::optional<Stragglers> find_stragglers(const Run& run) {
@@ -355,6 +367,13 @@ std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<Rank
     if (out.own)
       std::erase_if(out.kernels, [](const KernelExcess& kernel) { return kernel.calls != kernel.calls_of_others; });
   }
+  const WorkApart work = work_apart(found.shapes, out.rank);
+  if (out.host && work == WorkApart::less && run.info.kind == RunKind::imported) {
+    found.under_profiler = out.rank;
+    found.measured_ms = run.measured ? run.measured->steady_ms() : 0;
+    return found;
+  }
+  out.more_work = work == WorkApart::more && equals_keep_up(found, out.rank);
   found.late = std::move(out);
   return found;
 }

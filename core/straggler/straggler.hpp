@@ -60,10 +60,13 @@ struct KernelExcess {
 
 struct LateRank {
   std::uint32_t rank = 0;
-  bool by_path = false;            ///< others wait for it for less than kLateShareOfStep, but the critical path is its
-  Nanoseconds path;                ///< of the critical path over the ranks, what goes through it; a step on average
-  std::string phase;               ///< in which its compute, idle time and communication are furthest above the others'
-  bool host = false;               ///< there its GPU is idle for longer than others', rather than computes for longer
+  bool by_path = false;  ///< others wait for it for less than kLateShareOfStep, but the critical path is its
+  Nanoseconds path;      ///< of the critical path over the ranks, what goes through it; a step on average
+  std::string phase;     ///< in which its compute, idle time and communication are furthest above the others'
+  bool host = false;     ///< there its GPU is idle for longer than others', rather than computes for longer
+  /// It has more work than other ranks (rank_shapes.hpp), and those with as much as it wait no longer than healthy ones
+  /// do: they are as late.
+  bool more_work = false;
   bool collectives = false;        ///< there it waits for longer behind collectives of its own groups than for either
   std::vector<PhaseDelay> phases;  ///< in the order of the step, those that count
   /// Where not `host` and not `collectives`: most excess first, at most three; without those that it launches more or
@@ -83,7 +86,12 @@ struct Stragglers {
   /// for as each of them (kAsEachOf); none: there are none, or `late` is.
   std::vector<RankRun> equally_late;
   std::vector<RankShape> shapes;  ///< rank_shapes.hpp: of a recording whose ranks were given unlike work; else empty
-  bool planned = false;           ///< of a plan: ranks that are not shown are like one that is
+  /// Of a recording: a rank that would be `late`, behind its host, though it has less work than others. A profiler is
+  /// on in the recorded steps, and its time on the host is hidden behind the least GPU work there: it may be late under
+  /// it alone, and `late` is none.
+  std::optional<std::uint32_t> under_profiler;
+  double measured_ms = 0;  ///< then: a step without the profiler; 0: not known
+  bool planned = false;    ///< of a plan: ranks that are not shown are like one that is
 };
 
 /// A rank is late where the others wait for it at least this part of the step, and at least half of all their waiting

@@ -55,21 +55,33 @@ std::string mostly_in(const LateRank& late, const RankTime& time) {
   return {};
 }
 
-/// "rank 1 is late"; of one that was given other work than all others, that.
-std::string whose_lateness(const Stragglers& found, std::uint32_t rank) {
-  switch (work_apart(found.shapes, rank)) {
-    case WorkApart::no:
-      break;
-    case WorkApart::less:
-      return fmt::format("rank {} is late though it has less work ({})", rank, rank_shapes_words(found.shapes));
-    case WorkApart::more:
-      return fmt::format("rank {} has more work ({})", rank, rank_shapes_words(found.shapes));
-  }
-  return fmt::format("rank {} is late", rank);
+/// "rank 1 is late"; of one that was given other work than others, that.
+std::string whose_lateness(const Stragglers& found, const LateRank& late) {
+  if (late.more_work) return fmt::format("rank {} has more work ({})", late.rank, rank_shapes_words(found.shapes));
+  if (work_apart(found.shapes, late.rank) == WorkApart::less)
+    return fmt::format("rank {} is late though it has less work ({})", late.rank, rank_shapes_words(found.shapes));
+  return fmt::format("rank {} is late", late.rank);
+}
+
+/// Of Stragglers::under_profiler.
+std::vector<std::string> profiler_sentences(const Stragglers& found) {
+  const RankTime& time = time_of(found, *found.under_profiler);
+  const std::string measured =
+      found.measured_ms > 0
+          ? fmt::format("without the profiler a step took {:.2f} ms, not {:.2f} ms: ", found.measured_ms,
+                        time.step.ms())
+          : std::string("steps without the profiler were not measured: ");
+  return {fmt::format("no rank is called late: in the profiled steps the other ranks' GPUs wait for rank {} for {} a "
+                      "step on average, {:.1f} % of {}, though it has less work ({})",
+                      time.rank, format_time(time.delay), part(time.delay, time.step), format_time(time.step),
+                      rank_shapes_words(found.shapes)),
+          measured +
+              "the profiler's time on its host may be all that makes it late, since its GPU's work hides least "
+              "of that"};
 }
 
 std::string late_words(const Stragglers& found, const LateRank& late, const RankTime& time) {
-  const std::string whose = whose_lateness(found, late.rank);
+  const std::string whose = whose_lateness(found, late);
   if (late.by_path)
     return fmt::format(
         "{7}{1}: the critical path over the ranks goes through it for {2} of a step (its own: "
@@ -124,9 +136,18 @@ std::string rank_shapes_words(const std::vector<RankShape>& shapes) {
   return fmt::format("{} where {} {}", fmt::join(parts, ", "), ranks_with(*most), size(*most));
 }
 
-std::string keeps_up_words(std::uint32_t late, const std::vector<RankShape>& shapes) {
-  return fmt::format("if rank {} {}", late,
-                     work_apart(shapes, late) == WorkApart::more ? "had no more work" : "keeps up");
+std::string ranks_words(const std::vector<std::uint32_t>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", rank_words(runs_of(ranks)));
+}
+
+std::string keeps_up_words(std::uint32_t late, const std::vector<std::uint32_t>& with_more) {
+  return with_more.empty() ? fmt::format("if rank {} keeps up", late)
+                           : fmt::format("if {} had no more work", ranks_words(with_more));
+}
+
+std::string straggler_title(const Stragglers& found) {
+  if (!found.late) return "Ranks";
+  return fmt::format("Rank {} {}", found.late->rank, found.late->more_work ? "has more work" : "is late");
 }
 
 std::string own_kernels_words(const OwnKernels& own) {
@@ -145,7 +166,9 @@ std::string own_kernels_words(const OwnKernels& own) {
 
 std::vector<std::string> straggler_sentences(const Stragglers& found) {
   std::vector<std::string> out;
-  if (!found.late) {
+  if (found.under_profiler) {
+    out = profiler_sentences(found);
+  } else if (!found.late) {
     Nanoseconds step;
     for (const RankTime& rank : found.ranks) step = std::max(step, rank.step);
     const RankTime& longest = *std::max_element(found.ranks.begin(), found.ranks.end(),

@@ -9,6 +9,7 @@
 #include "core/explain_time/waited_kinds.hpp"
 #include "core/run/rank_shapes.hpp"
 #include "core/run/stretch.hpp"
+#include "core/straggler/straggler_text.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
 #include "sim/predict/cuda_graph.hpp"
@@ -57,14 +58,13 @@ void warn(const PredictionSpec& spec, bool modelled, bool may_capture, Predictio
     p.warnings.push_back(fmt::format("host-bound: {}{}", host_words(spec, p),
                                      may_capture ? "; --cuda-graph 3 takes it out of forward and backward" : ""));
   judge_anchor(spec, p);
-  const bool more =
-      p.keeps_up >= 0 && work_apart(p.rank_shapes, static_cast<std::uint32_t>(p.keeps_up)) == WorkApart::more;
   if (p.keeps_up >= 0)
-    p.warnings.push_back(
-        fmt::format("rank {0} {3} in the recording, whose steps took {1:.1f} ms: this is a step {4} ({2:.1f} ms at the "
-                    "recorded settings, not anchored); an import of rank {0}'s trace plans the job as it ran",
-                    p.keeps_up, p.host_scale.measured_ms, p.host_scale.simulated_ms,
-                    more ? "had more work" : "was late", more ? "in which it has no more" : "in which it keeps up"));
+    p.warnings.push_back(fmt::format(
+        "{} in the recording, whose steps took {:.1f} ms: this is a step {} ({:.1f} ms at the recorded settings, not "
+        "anchored); an import of rank {}'s trace plans the job as it ran",
+        p.with_more.empty() ? fmt::format("rank {} was late", p.keeps_up) : ranks_words(p.with_more) + " had more work",
+        p.host_scale.measured_ms, p.with_more.empty() ? "in which it keeps up" : "in which no rank has more",
+        p.host_scale.simulated_ms, p.keeps_up));
   if (p.host_scale.source == HostScale::Source::none && !modelled)
     p.warnings.push_back(
         "no unprofiled step times came with the capture (about's `measured`): host times are those "

@@ -122,6 +122,82 @@ TEST_CASE("a rank with other work than all others is called so, not slow") {
   CHECK(rank_shapes_words({}).empty());
 }
 
+TEST_CASE("ranks that have more work together are called so where they keep up with one another") {
+  const auto ranks_of = [](std::int64_t second) {
+    Ranks ranks(4);
+    for (const std::uint32_t rank : {0U, 1U, 2U, 3U}) {
+      const std::int64_t forward = rank == 1 ? 300 : rank == 2 ? second : 100;
+      ranks.rank(rank);
+      ranks.kernel("gemm", "forward", 0, forward);
+      ranks.gather("forward", forward, 350, 0);
+      ranks.kernel("gemm", "forward", 360, 660);
+    }
+    return ranks;
+  };
+  const std::vector<RankShape> shapes{{0, 4, 1024}, {1, 4, 2048}, {2, 4, 2048}, {3, 4, 1024}};
+  CHECK(sentences_of(ranks_of(298), shapes)
+            .at(0)
+            .starts_with("rank 1 has more work (ranks 0, 3 have 4 × 1024 tokens where ranks 1–2 have 4 × 2048), mostly "
+                         "in forward: "));
+  CHECK(sentences_of(ranks_of(200), shapes).at(0).starts_with("rank 1 is late, mostly in forward: "));
+}
+
+TEST_CASE("no rank is blamed for a profiler's time on its host, which its work does not hide") {
+  Ranks ranks(2);
+  for (const std::uint32_t rank : {0U, 1U}) {
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, rank == 0 ? 300 : 10);
+    if (rank == 1) ranks.kernel("gemm", "forward", 490, 500);
+    ranks.gather("forward", rank == 0 ? 300 : 500, 550, 0);
+    ranks.kernel("gemm", "forward", 550, 700);
+  }
+  Run run = ranks.run();
+  REQUIRE(find_stragglers(run)->late);
+  CHECK(straggler_title(*find_stragglers(run)) == "Rank 1 is late");
+  run.results[kRankShapes] = rank_shapes_text({{0, 4, 2048}, {1, 4, 1024}});
+  auto found = find_stragglers(run);
+  CHECK_FALSE(found->late);
+  CHECK(found->under_profiler == 1U);
+  CHECK(straggler_title(*found) == "Ranks");
+  CHECK(straggler_sentences(*found) ==
+        std::vector<std::string>{
+            "no rank is called late: in the profiled steps the other ranks' GPUs wait for rank 1 for 200 us a step on "
+            "average, 28.6 % of 700 us, though it has less work (rank 1 has 4 × 1024 tokens where rank 0 has 4 × 2048)",
+            "steps without the profiler were not measured: the profiler's time on its host may be all that makes it "
+            "late, since its GPU's work hides least of that"});
+  run.measured = Measured{{9, 9, 0.5, 0.5}, {}};
+  CHECK(straggler_sentences(*find_stragglers(run))
+            .at(1)
+            .starts_with("without the profiler a step took 0.50 ms, not 0.70 ms: "));
+  run.info.kind = RunKind::executed;
+  CHECK(find_stragglers(run)->late);
+}
+
+TEST_CASE("which ranks have more work, and less") {
+  const std::vector<RankShape> shapes{{0, 4, 1024}, {1, 4, 2048}, {2, 8, 1024}, {3, 4, 1536}};
+  CHECK(work_apart(shapes, 0) == WorkApart::less);
+  CHECK(work_apart(shapes, 1) == WorkApart::more);
+  CHECK(work_apart(shapes, 2) == WorkApart::more);
+  CHECK(work_apart(shapes, 3) == WorkApart::less);
+  CHECK(work_apart(shapes, 4) == WorkApart::no);
+  CHECK(work_apart({{0, 4, 1024}, {1, 2, 2048}}, 1) == WorkApart::no);
+  Settings own;
+  CHECK(ranks_with_more(shapes, own).empty());
+  own.batch = 4;
+  own.seq = 1024;
+  CHECK(ranks_with_more(shapes, own) == std::vector<std::uint32_t>{1, 2});
+  CHECK(keeps_up_words(1, ranks_with_more(shapes, own)) == "if ranks 1–2 had no more work");
+  own.seq = 2048;
+  CHECK(ranks_with_more(shapes, own).empty());
+  CHECK(keeps_up_words(1, {}) == "if rank 1 keeps up");
+  Run run;
+  run.info.kind = RunKind::imported;
+  run.results[kRankShapes] = rank_shapes_text(shapes);
+  CHECK(rank_shapes(run) == shapes);
+  run.results[kRankShapes] = "[[0, 4, 1024], [1, 4, 2048]]";
+  CHECK(rank_shapes(run).empty());
+}
+
 TEST_CASE("kernels of ranks with other work are not held against one another") {
   Run run = one_late().run();
   REQUIRE(fit_ranks(run)->ranks[1].kernels.samples > 0);

@@ -259,7 +259,7 @@ export class App implements Page {
     for (const run of this.runs) {
       const label = this.scene.several ? ` ${run.label}` : '';
       const ranks = await extra<Ranks>(`${run.prefix}ranks`);
-      if (ranks) parts.push(section(ranks.late ? `Rank ${ranks.late.rank} is late${label}` : `Ranks${label}`, !compare, ranksSection(run, ranks, (rank) => {
+      if (ranks) parts.push(section(`${ranks.title}${label}`, !compare, ranksSection(run, ranks, (rank) => {
         const row = run.ranks?.rowOf(rank) ?? -1;
         if (row >= 0) void this.select({ kind: 'row', run: this.runs.indexOf(run), id: row }, false);
       })));

@@ -53,7 +53,7 @@ export interface TimeReport {
   parts: Part[];
   other_steps: { step: number; parts: Part[] }[];
   links: LinksReport | null; // the load of the whole run
-  remedies?: { step_ms: number; own_not_valid: string[]; peak_reserved_bytes: number; keeps_up: number | null; faster: Record<string, unknown>[]; not_valid: Record<string, unknown>[] } | null;
+  remedies?: { step_ms: number; own_not_valid: string[]; peak_reserved_bytes: number; title: string; faster: Record<string, unknown>[]; not_valid: Record<string, unknown>[] } | null;
   remedies_missing?: string | null;
   machine_note: string | null;
 }

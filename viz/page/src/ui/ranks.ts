@@ -23,6 +23,7 @@ interface PhaseDelay {
 export interface Ranks {
   sentences: string[];
   times: RankTime[];
+  title: string;
   late: { rank: number; phases: PhaseDelay[] } | null;
 }
 

@@ -39,16 +39,10 @@ function numbers(of: Json, before: Json | undefined): HTMLElement {
   return line;
 }
 
-/** What the run's own settings are called: its plan has no late rank. */
-function ownTitle(before: Json): string {
-  const late = numberOf(before.keeps_up);
-  return late === undefined ? 'as it is' : `if rank ${late} keeps up`;
-}
-
 /** `before`: the run's own settings, simulated. */
 export function remedyList(remedies: Json[], before: Json | undefined): HTMLElement {
   const list = el('div', { className: 'remedies' });
-  if (before) list.append(el('div', { className: 'remedy' }, el('b', {}, ownTitle(before)), numbers(before, undefined)));
+  if (before) list.append(el('div', { className: 'remedy' }, el('b', {}, text(before.title) || 'as it is'), numbers(before, undefined)));
   for (const remedy of remedies) {
     const reasons = Array.isArray(remedy.not_valid) ? remedy.not_valid.map(text).filter((of) => of !== '') : [];
     const code = typeof remedy.pytorch === 'string' ? remedy.pytorch : '';

@@ -34,7 +34,7 @@ export function timeSection(run: RunData, report: TimeReport, show: (wait: numbe
     for (const why of remedies.own_not_valid) box.append(el('p', { className: 'faint' }, `Not valid, as it is and with any change: ${visible(why)}`));
     if (report.machine_note) box.append(el('p', { className: 'faint' }, visible(report.machine_note)));
     const doubtful = remedies.not_valid.map((of) => ({ ...of, valid: false }));
-    box.append(remedyList([...remedies.faster, ...doubtful], { step_ms: remedies.step_ms, peak_reserved_bytes: remedies.peak_reserved_bytes, keeps_up: remedies.keeps_up }));
+    box.append(remedyList([...remedies.faster, ...doubtful], { step_ms: remedies.step_ms, peak_reserved_bytes: remedies.peak_reserved_bytes, title: remedies.title }));
   } else box.append(el('p', { className: 'faint' }, report.remedies_missing ? `No remedies for the time were simulated: ${visible(report.remedies_missing)}.` : 'No change that was simulated makes it faster.'));
   return box;
 }
