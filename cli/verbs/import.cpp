@@ -221,15 +221,12 @@ Result<void> parse_rank(ImportOptions& options) {
   return {};
 }
 
-/// ImportRequest::shapes. What a rank.json does not say, or a broken one of another rank, is not known.
-std::vector<std::optional<StepShape>> recorded_shapes(const traces::ChosenRecording& chosen) {
-  std::vector<std::optional<StepShape>> out;
-  const auto add = [&](const std::string& file) {
-    const auto shape = traces::recorded_shape(file);
-    out.push_back(shape ? *shape : std::nullopt);
-  };
-  add(chosen.trace.empty() ? chosen.snapshot : chosen.trace);
-  for (const std::string& file : chosen.rank_traces) add(file);
+/// ImportRequest::rank_shapes. What a rank.json does not say, or a broken one, is not known.
+std::vector<RankShape> recorded_shapes(const traces::ChosenRecording& chosen) {
+  std::vector<RankShape> out;
+  for (const traces::RankFile& file : chosen.ranks)
+    if (const auto shape = traces::recorded_shape(file.path); shape && *shape)
+      out.push_back({file.rank, (*shape)->batch, (*shape)->seq});
   return out;
 }
 
@@ -251,9 +248,11 @@ Result<void> choose_files(ImportOptions& options, Console& console) {
   for (const std::string& problem : options.recorder_problems)
     console.warn(problems ? "the recorder says: " + problem : problem);
   traces::ImportRequest& request = options.request;
-  // By place in these lists: of files that were given instead nothing is known.
-  if (request.about.empty() && request.trace.empty() && request.rank_traces.empty())
-    request.shapes = recorded_shapes(*chosen);
+  // Of files that were given instead nothing is known.
+  if (request.about.empty() && request.trace.empty() && request.rank_traces.empty()) {
+    request.rank_shapes = recorded_shapes(*chosen);
+    request.rank = chosen->rank;
+  }
   if (request.snapshot.empty()) request.snapshot = chosen->snapshot;
   if (request.trace.empty()) request.trace = chosen->trace;
   if (request.about.empty()) request.about = chosen->about;

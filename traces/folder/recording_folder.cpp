@@ -88,10 +88,15 @@ class FileSelection {
 
  private:
   Result<void> choose_rank() {
-    std::set<std::uint32_t> ranks;
+    std::map<std::uint32_t, const RecordingFile*> file_of;
     for (const FilePointers* files : {&snapshots_, &traces_})
       for (const RecordingFile* file : *files)
-        if (file->rank) ranks.insert(*file->rank);
+        if (file->rank) file_of.try_emplace(*file->rank, file);
+    std::set<std::uint32_t> ranks;
+    for (const auto& [rank, file] : file_of) {
+      ranks.insert(rank);
+      out_.ranks.push_back({rank, (fs::path(folder_) / file->path).string()});
+    }
     if (wanted_.rank && !ranks.contains(*wanted_.rank))
       return fail(ErrorKind::usage, fmt::format("has no file of rank {}", *wanted_.rank), folder_,
                   ranks.empty() ? "its files' names have no ranks" : "its ranks: " + list_of(ranks));
@@ -100,6 +105,7 @@ class FileSelection {
       return {};
     }
     const std::uint32_t rank = wanted_.rank.value_or(*ranks.begin());
+    out_.rank = rank;
     if (wanted_.all_ranks) others_ = traces_;
     keep(others_, [&](const RecordingFile& file) { return file.rank && file.rank != rank; });
     keep_rank(snapshots_, rank);

@@ -53,6 +53,12 @@ struct WantedRecording {
   bool all_ranks = false;             ///< every rank's trace of that step, beside the files of `rank`
 };
 
+/// A snapshot or trace of a rank.
+struct RankFile {
+  std::uint32_t rank = 0;
+  std::string path;
+};
+
 /// Paths to import; empty: none there.
 struct ChosenRecording {
   std::string snapshot;
@@ -61,6 +67,8 @@ struct ChosenRecording {
   std::vector<std::string> rank_traces;  ///< of the other ranks, by rank
   std::string config;                    ///< config.json, the outermost
   std::vector<std::string> logs;         ///< by path
+  std::optional<std::uint32_t> rank;     ///< whose snapshot and trace these are; none: names do not say
+  std::vector<RankFile> ranks;           ///< one file of each rank that the folder has, by rank, chosen or not
   std::vector<std::string> notes;        ///< what was chosen among several, and what was left, a sentence each
 };
 

@@ -126,16 +126,6 @@ Result<void> check_recorded(const Run& run, const std::string& file) {
   return {};
 }
 
-/// The lowest rank that has most tokens, where that is more than the first recorded rank's.
-std::optional<std::uint32_t> with_more(const std::vector<RankShape>& shapes, const std::vector<RankRecord>& ranks) {
-  const auto own = std::find_if(shapes.begin(), shapes.end(),
-                                [&](const RankShape& shape) { return shape.rank == ranks.front().rank; });
-  if (own == shapes.end()) return std::nullopt;
-  const auto most = std::max_element(
-      shapes.begin(), shapes.end(), [](const RankShape& a, const RankShape& b) { return tokens_of(a) < tokens_of(b); });
-  return tokens_of(*most) > tokens_of(*own) ? std::optional(most->rank) : std::nullopt;
-}
-
 /// One import while it grows. Each step leaves what the later ones need.
 class Importer {
  public:
@@ -148,6 +138,7 @@ class Importer {
       return fail(ErrorKind::usage, "nothing to import", {}, "give --snapshot, --trace, or both");
     if (request_.trace.empty() && !request_.rank_traces.empty())
       return fail(ErrorKind::usage, "further ranks' traces need a first one");
+    run().info.kind = RunKind::imported;
     for (const auto part :
          {&Importer::read_files, &Importer::settle, &Importer::take_snapshot, &Importer::take_trace,
           &Importer::take_ranks, &Importer::take_log, &Importer::note_late_rank, &Importer::take_workload})
@@ -192,7 +183,8 @@ class Importer {
   Result<void> settle();
   Result<void> take_trace();
   Result<void> take_ranks();
-  void keep_shapes(const std::vector<std::optional<std::uint32_t>>& file_ranks);
+  Result<void> take_own_shape();
+  void keep_shapes();
   Result<void> note_late_rank();
   Result<void> take_snapshot();
   Result<void> take_log();
@@ -238,10 +230,7 @@ Result<void> Importer::read_files() {
     FORESHARD_TRY(about);
     about_ = std::move(*about);
     FORESHARD_TRY(note_file("about", request_.about));
-    if (!request_.shapes.empty() && request_.shapes.front() && gives(*about_, "batch")) {
-      about_->settings.batch = request_.shapes.front()->batch;
-      if (about_->settings.seq) about_->settings.seq = request_.shapes.front()->seq;
-    }
+    if (gives(*about_, "batch")) FORESHARD_TRY(take_own_shape());
   }
   if (!request_.config.empty()) {
     config_ = found_config(request_.config, config_stats_);
@@ -448,11 +437,12 @@ Result<void> Importer::take_trace() {
 }
 
 Result<void> Importer::take_ranks() {
-  if (request_.rank_traces.empty()) return {};
+  if (request_.rank_traces.empty()) {
+    keep_shapes();
+    return {};
+  }
   RankTraces ranks({trace_->rank.value_or(0), trace_->world_size, trace_->origin_ns, trace_->communicators}, run());
-  std::vector<std::optional<std::uint32_t>> file_ranks{trace_->rank.value_or(0)};
   for (const std::string& file : request_.rank_traces) {
-    file_ranks.emplace_back();
     stage("reading " + file);
     FORESHARD_TRY(check_readable(file));
     auto trace = read_profiler_trace(file, {.keep_cpu_ops = false, .device = request_.device});
@@ -461,43 +451,54 @@ Result<void> Importer::take_ranks() {
       continue;
     }
     FORESHARD_TRY(note_file("trace", file));
-    file_ranks.back() = trace->rank;
     FORESHARD_TRY(ranks.add({file, std::move(*trace)}));
   }
   ranks.finish();
-  keep_shapes(file_ranks);
+  keep_shapes();
   return {};
 }
 
-/// What each recorded rank was given, where that is known of all and differs.
-void Importer::keep_shapes(const std::vector<std::optional<std::uint32_t>>& file_ranks) {
-  std::vector<RankShape> shapes;
-  for (std::size_t i = 0; i < std::min(file_ranks.size(), request_.shapes.size()); ++i) {
-    const auto& shape = request_.shapes[i];
-    const auto is_its = [&](const RankRecord& rank) { return rank.rank == file_ranks[i]; };
-    if (!std::any_of(run().ranks.begin(), run().ranks.end(), is_its)) continue;
-    if (!shape) return;
-    shapes.push_back({*file_ranks[i], shape->batch, shape->seq});
-  }
-  std::sort(shapes.begin(), shapes.end(), [](const RankShape& a, const RankShape& b) { return a.rank < b.rank; });
+/// What the recorded rank was given stands for the about file's, which is rank 0's: of rank 0 they are the same.
+Result<void> Importer::take_own_shape() {
+  const auto own = std::find_if(request_.rank_shapes.begin(), request_.rank_shapes.end(),
+                                [&](const RankShape& of) { return of.rank == request_.rank; });
+  if (own == request_.rank_shapes.end()) return {};
+  Settings& settings = about_->settings;
+  const StepShape was{settings.batch.value_or(own->batch), settings.seq.value_or(own->seq)};
+  const StepShape is{own->batch, settings.seq ? own->seq : was.seq};
+  if (own->rank == 0 && was != is)
+    return fail(ErrorKind::mismatch,
+                fmt::format("says {}, and rank.json of rank 0 {}", shape_words(was), shape_words(is)), files_.about,
+                "one of the two is of another run: leave that one out, or correct it");
+  settings.batch = is.batch;
+  if (settings.seq) settings.seq = is.seq;
+  return {};
+}
+
+/// What each rank was given, where that differs and is known of all whose traces were read.
+void Importer::keep_shapes() {
+  const std::vector<RankShape>& shapes = request_.rank_shapes;
   const auto as_first = [&](const RankShape& of) {
     return of.batch == shapes.front().batch && of.seq == shapes.front().seq;
   };
-  if (shapes.size() < run().ranks.size() || std::all_of(shapes.begin(), shapes.end(), as_first)) return;
+  const auto is_known = [&](const RankRecord& rank) {
+    return std::any_of(shapes.begin(), shapes.end(), [&](const RankShape& of) { return of.rank == rank.rank; });
+  };
+  if (std::all_of(shapes.begin(), shapes.end(), as_first)) return;
+  if (!std::all_of(run().ranks.begin(), run().ranks.end(), is_known)) return;
   run().results[kRankShapes] = rank_shapes_text(shapes);
 }
 
-/// Steps were measured while another rank was late, as the profiled ones show, or was given more to do. One that has
-/// less to do than all others is late under the profiler alone, whose work on the host its GPU's does not cover.
+/// Steps were measured while another rank was given more to do, or was late, as the profiled ones show.
 Result<void> Importer::note_late_rank() {
   Run& r = run();
   if (!r.measured) return {};
-  if (const auto most = with_more(rank_shapes(r), r.ranks)) {
-    r.measured->late_rank = static_cast<std::int32_t>(*most);
+  if (const auto more = ranks_with_more(rank_shapes(r), r.settings); !more.empty()) {
+    r.measured->late_rank = static_cast<std::int32_t>(more.front());
     return {};
   }
   const auto found = find_stragglers(r);
-  if (!found || !found->late || work_apart(found->shapes, found->late->rank) == WorkApart::less) return {};
+  if (!found || !found->late) return {};
   if (found->late->rank != r.ranks.front().rank) r.measured->late_rank = static_cast<std::int32_t>(found->late->rank);
   return {};
 }
@@ -715,7 +716,6 @@ void Importer::add_memory_side() {
 
 void Importer::finish() {
   Run& r = run();
-  r.info.kind = RunKind::imported;
   r.info.name = request_.name;
   if (r.info.name.empty()) r.info.name = name_of(request_.snapshot.empty() ? request_.trace : request_.snapshot);
   r.info.foreshard_version = request_.version;

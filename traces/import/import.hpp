@@ -27,9 +27,11 @@ struct ImportRequest {
   std::string trace = {};
   std::string about = {};
   std::vector<std::string> rank_traces = {};  ///< of further ranks of the run, beside `trace`: who waits for whom
-  /// Of `trace`'s (or the snapshot's) rank and of each of `rank_traces`, as their recorder says; empty: not known. The
-  /// first stands for the about file's batch and length, which are rank 0's.
-  std::vector<std::optional<StepShape>> shapes = {};
+  /// What each rank of the run was given, as the recorder says of it, by rank; those that are not known are left out.
+  std::vector<RankShape> rank_shapes = {};
+  /// Whose `snapshot` and `trace` are: its batch and length stand for the about file's, which are rank 0's. None: not
+  /// known.
+  std::optional<std::uint32_t> rank = {};
   std::string config = {};                   ///< torchtitan's config.json: settings where there is no about file
   TrainingLogs logs = {};                    ///< step times, where no about file has any
   std::optional<std::uint32_t> device = {};  ///< none: the one that recorded
