@@ -114,6 +114,16 @@ std::string work_words(const ComparedWork& work) {
   return fmt::format("{:.0f} and {:.0f} {}s a GPU", work.a.work, work.b.work, work_unit(work));
 }
 
+/// " (± 0.42 ms)", how well a difference between two plans is known, and where that is more than it, that; empty: of
+/// others than plans of one source, or where there is no difference.
+std::string within_words(const CompareReport& report) {
+  const auto planned = planned_difference(report);
+  if (!planned || planned->difference == 0) return {};
+  return fmt::format(
+      " (± {:.{}f} {}{})", planned->within, planned->of_work ? 3 : 2, planned->of_work ? "us" : "ms",
+      std::abs(planned->difference) <= planned->within ? ", which a measurement may not tell apart" : "");
+}
+
 /// "B takes 20.560 us a token, 0.500 us (2.5 %) more than A": of steps of different work.
 std::string per_work(const ComparedWork& work, double a_ms, double b_ms) {
   const double a = 1e3 * a_ms / work.a.work, b = 1e3 * b_ms / work.b.work;
@@ -127,17 +137,17 @@ std::string like_step(double a, double b) {
 }
 
 /// Of both runs' step times.
-std::string mean_line(const ComparedWork& work) {
+std::string mean_line(const ComparedWork& work, const std::string& within) {
   const double a = *work.a.mean_ms, b = *work.b.mean_ms;
   if (work.different())
     return fmt::format("A's step time, {:.2f} ms, and B's, {:.2f} ms, are of different work, {}: {}", a, b,
-                       work_words(work), per_work(work, a, b));
+                       work_words(work), per_work(work, a, b) + within);
   if (work.a.mean.empty() || work.b.mean.empty())
     return fmt::format("A takes {:.2f} ms a step and B {:.2f} ms, means of steps whose sizes are not known", a, b);
   if (work.a.mean == work.b.mean)
-    return fmt::format("in the mean of the same steps, of {}: {}", shape_words(work.a.mean), like_step(a, b));
-  return fmt::format("in the mean of steps of {} in A and of {} in B, which have as many {}s: {}",
-                     shape_words(work.a.mean), shape_words(work.b.mean), work_unit(work), like_step(a, b));
+    return fmt::format("in the mean of the same steps, of {}: {}{}", shape_words(work.a.mean), like_step(a, b), within);
+  return fmt::format("in the mean of steps of {} in A and of {} in B, which have as many {}s: {}{}",
+                     shape_words(work.a.mean), shape_words(work.b.mean), work_unit(work), like_step(a, b), within);
 }
 
 std::string time_place(const TimedStep& step, char run) {
@@ -183,16 +193,16 @@ std::vector<std::string> step_lines(const CompareReport& report) {
   const ComparedWork& work = report.work;
   if (work.steps_differ) {
     std::vector<std::string> lines;
-    if (work.a.mean_ms && work.b.mean_ms && *work.a.mean_ms > 0) lines.push_back(mean_line(work));
+    if (work.a.mean_ms && work.b.mean_ms && *work.a.mean_ms > 0) lines.push_back(mean_line(work, within_words(report)));
     if (std::string size = size_line(report); !size.empty()) lines.push_back(std::move(size));
     if (std::string pair = pair_line(report); !pair.empty()) lines.push_back(std::move(pair));
     return lines;
   }
   if (!report.a.step_ms || !report.b.step_ms || *report.a.step_ms <= 0) return {};
   const double a = *report.a.step_ms, b = *report.b.step_ms;
-  if (!work.different()) return {like_step(a, b) + why_words(report)};
+  if (!work.different()) return {like_step(a, b) + within_words(report) + why_words(report)};
   std::vector<std::string> lines{fmt::format("A's step, {:.2f} ms, and B's, {:.2f} ms, are of different work, {}: {}",
-                                             a, b, work_words(work), per_work(work, a, b))};
+                                             a, b, work_words(work), per_work(work, a, b) + within_words(report))};
   const double difference = printed_difference(b, a, 2);
   const std::string why = why_words(report);
   if (difference != 0 || !why.empty())
@@ -268,6 +278,15 @@ std::string cause_title(TimeCause cause) {
   std::string text(name(cause));
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
+}
+
+std::optional<PlannedDifference> planned_difference(const CompareReport& report) {
+  const auto &a = report.work.steps_differ ? report.work.a.mean_ms : report.a.step_ms,
+             &b = report.work.steps_differ ? report.work.b.mean_ms : report.b.step_ms;
+  if (!report.within || !a || !b || *a <= 0) return std::nullopt;
+  if (!report.work.different()) return PlannedDifference{*b - *a, *a * *report.within, false};
+  const double of_a = 1e3 * *a / report.work.a.work, of_b = 1e3 * *b / report.work.b.work;
+  return PlannedDifference{of_b - of_a, of_a * *report.within, true};
 }
 
 std::vector<std::string> compare_answer(const CompareReport& report) {

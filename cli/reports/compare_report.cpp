@@ -16,6 +16,7 @@
 #include "core/base/add_up.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
+#include "sim/predict/interval.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -481,6 +482,19 @@ std::string_view known_or_none(const std::string& fingerprint) {
   return fingerprint.empty() ? std::string_view("none") : fingerprint;
 }
 
+/// Null of others than two plans of one source.
+Json planned_difference_json(const CompareReport& report) {
+  const auto planned = planned_difference(report);
+  if (!planned) return nullptr;
+  return {{"unit", planned->of_work ? "us" : "ms"},
+          {"value", planned->difference},
+          {"within", planned->within},
+          {"interval",
+           {{"share", sim::kIntervalShare},
+            {"low", planned->difference - planned->within},
+            {"high", planned->difference + planned->within}}}};
+}
+
 }  // namespace
 
 void print_compare(std::ostream& out, const CompareReport& report, std::uint32_t units) {
@@ -502,6 +516,7 @@ Json compare_json(const CompareReport& report) {
   json["b"] = report.b.path;
   json["fingerprint"] = {{"a", text_or_null(report.a.fingerprint)}, {"b", text_or_null(report.b.fingerprint)}};
   json["answer"] = compare_answer(report);
+  json["planned_difference"] = planned_difference_json(report);
   json["different_models"] = text_or_null(report.different_models);
   json["step_ms_source"] = {{"a", text_or_null(report.a.step_ms_source)}, {"b", text_or_null(report.b.step_ms_source)}};
   json["failure"] = {{"a", text_or_null(report.a.failure)}, {"b", text_or_null(report.b.failure)}};

@@ -41,6 +41,9 @@ struct CompareReport {
   RunSummary a;
   RunSummary b;
   Comparison comparison;
+  /// Of two plans of one source: nine of ten measured differences lie within so much of the planned one, relative to
+  /// A's step (sim::difference_within()); none: of others.
+  std::optional<double> within = {};
   std::string different_models;  ///< model_difference(); empty: one model
   ComparedWork work = {};
   /// A recording and a plan that was made from it: the recording's plan at its own settings. What that differs from the
@@ -55,6 +58,15 @@ struct CompareReport {
 };
 
 /// `units`: at most so many rows of the table of units, largest difference first.
+/// How much longer B's step is than A's, where both are plans of one source: of the runs' step times, and of different
+/// work a token (or sample).
+struct PlannedDifference {
+  double difference = 0;  ///< B's less A's, ms; of different work us a token
+  double within = 0;      ///< in the same unit: nine of ten measured ones lie within so much of it
+  bool of_work = false;   ///< of different work
+};
+[[nodiscard]] std::optional<PlannedDifference> planned_difference(const CompareReport& report);
+
 void print_compare(std::ostream& out, const CompareReport& report, std::uint32_t units);
 [[nodiscard]] Json compare_json(const CompareReport& report);
 /// Whether any setting or number of the report differs.

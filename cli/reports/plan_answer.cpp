@@ -271,11 +271,6 @@ std::string experts_line(const sim::Prediction& p) {
 
 namespace {
 
-/// An end of an interval, in ms: four digits, or all before the point.
-std::string end_of(double ms) {
-  return fmt::format("{:.{}f}", ms, ms >= 1000 ? 0 : ms >= 100 ? 1 : 2);
-}
-
 /// What the step is bound by, with what says so: of links how long they are busy, of a host that nothing was measured
 /// of how much slower it may be for another bound to hold.
 std::string bound_words(const sim::Prediction& p) {
@@ -308,9 +303,9 @@ std::string shapes_line(const sim::Prediction& p) {
 }
 
 std::string time_line(const sim::Prediction& p, const PlanTime& time) {
-  std::string line = fmt::format("{:.2f} ms a step{} ({} to {})", p.step_ms,
+  std::string line = fmt::format("{:.2f} ms a step{} {}", p.step_ms,
                                  p.cycle > 1 ? fmt::format(", the mean of {},", p.cycle) : std::string(),
-                                 end_of(p.interval.low_ms), end_of(p.interval.high_ms));
+                                 interval_words(p.interval.low_ms, p.interval.high_ms));
   if (p.keeps_up >= 0)
     line +=
         fmt::format(" {} ({:.2f} ms measured{})", keeps_up_words(static_cast<std::uint32_t>(p.keeps_up), p.with_more),

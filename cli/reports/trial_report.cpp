@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/predict/interval.hpp"
 #include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
@@ -36,6 +37,7 @@ Json lengths_json(const sim::TrialTimes& trials) {
           {"min", of.least},
           {"max", of.longest},
           {"mean", of.mean},
+          {"interval", {{"share", sim::kIntervalShare}, {"low_ms", of.low_ms}, {"high_ms", of.high_ms}}},
           {"equal_length", of.equal},
           {"equal_step_ms", of.equal_step_ms},
           {"costs_ms", trials.step_ms.mean - of.equal_step_ms},
@@ -56,13 +58,18 @@ std::string lengths_line(const sim::TrialTimes& trials) {
   const char* beside = jitter.empty() ? "" : " and jitter";
   return fmt::format(
       "with lengths drawn for each rank and step ({}: {} to {} tokens, {:.1f} in the mean of those drawn) a step takes "
-      "{:.2f} ms{} in the mean of {} trials, {:.2f} ms in the median and up to {:.2f} ms in 95 % of them: {:.0f} "
+      "{:.2f} ms {}{} in the mean of {} trials, {:.2f} ms in the median and up to {:.2f} ms in 95 % of them: {:.0f} "
       "tokens/s/GPU of the tokens drawn; unequal lengths{} cost {:.2f} ms of it ({:.1f} %): with {} tokens in every "
       "sample{} it takes {:.2f} ms, {:.0f} tokens/s/GPU of as many tokens; GPUs wait for other ranks for {:.2f} ms in "
       "the mean",
-      of.said, of.least, of.longest, of.mean, step.mean, jitter, trials.steps_ms.size(), step.median, step.p95, rate,
-      beside, costs, step.mean > 0 ? 100 * costs / step.mean : 0, of.equal, jitter.empty() ? "" : ", and no jitter,",
-      of.equal_step_ms, equal, trials.waiting_ms.mean);
+      of.said, of.least, of.longest, of.mean, step.mean, interval_words(of.low_ms, of.high_ms), jitter,
+      trials.steps_ms.size(), step.median, step.p95, rate, beside, costs, step.mean > 0 ? 100 * costs / step.mean : 0,
+      of.equal, jitter.empty() ? "" : ", and no jitter,", of.equal_step_ms, equal, trials.waiting_ms.mean);
+}
+
+std::string interval_words(double low_ms, double high_ms) {
+  const auto end_of = [](double ms) { return fmt::format("{:.{}f}", ms, ms >= 1000 ? 0 : ms >= 100 ? 1 : 2); };
+  return fmt::format("({} to {})", end_of(low_ms), end_of(high_ms));
 }
 
 std::string if_longest(const sim::Prediction& p) {

@@ -18,6 +18,9 @@ namespace foreshard::cli {
 /// Then, in front of the step whose samples are all as long: "if all samples had 2048 tokens: "; else empty.
 [[nodiscard]] std::string if_longest(const sim::Prediction& p);
 
+/// "(72.75 to 83.69)": ends of an interval of a step in ms, four digits, or all before the point.
+[[nodiscard]] std::string interval_words(double low_ms, double high_ms);
+
 void print_trials(std::ostream& out, const sim::TrialTimes& trials);
 
 /// Key `trials` of plan's JSON (docs/plan.md).

@@ -15,6 +15,7 @@
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/machine/outside_range.hpp"
+#include "sim/predict/interval.hpp"
 #include "sim/sweep/candidates.hpp"
 
 namespace foreshard::cli {
@@ -88,7 +89,10 @@ std::string step_words(const TuneReport& report) {
 void print_units(std::ostream& out, const TuneReport& report) {
   const Settings& settings = report.result.best->point.settings;
   const std::vector<Unit>& units = report.result.units;
-  if (settings.shard_ranks() == 1) out << "nothing is sharded: each rank holds all parameters\n";
+  if (settings.shard_ranks() == 1) {
+    out << "nothing is sharded: each rank holds all parameters\n";
+    return;
+  }
   const std::size_t own = settings.fully_shard_embedding_and_head ? 4 : 2;  // the root and one of all blocks
   if (settings.units_per_group == 1 || units.size() != own) return;
   const Unit& blocks = units[own / 2];
@@ -186,7 +190,7 @@ void print_graph(std::ostream& out, const TuneReport& report) {
                       ? fmt::format("takes {} ({:+.1f} %), {} reserved", milliseconds(graph.step_ms),
                                     100 * (graph.step_ms / best_ms - 1), format_bytes(graph.peaks.reserved))
                       : std::string("does not fit"));
-  const double within = std::max(graph.difference, report.result.best->point.difference);
+  const double within = sim::difference_within(graph.difference, report.result.best->point.difference);
   switch (ran(*report.result.with_cuda_graph) ? worth_of(graph.step_ms / best_ms, within) : GraphWorth::nothing) {
     case GraphWorth::nothing:
       out << "--allow cuda-graph would not matter: " << takes << '\n';
@@ -307,7 +311,7 @@ std::optional<Gain> gain_of(const sim::TuneResult& result) {
   const SweepPoint& start = result.start.point;
   const SweepPoint& best = result.best->point;
   if (best.step_ms > start.step_ms) return std::nullopt;
-  const double within = std::max(start.difference, best.difference);
+  const double within = sim::difference_within(start.difference, best.difference);
   const double ms = start.step_ms - best.step_ms;
   return Gain{ms, start.step_ms * within, 100 * ms / start.step_ms, 100 * within};
 }

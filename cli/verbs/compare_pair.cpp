@@ -11,6 +11,7 @@
 #include "core/compare/model_difference.hpp"
 #include "core/compare/replayed_phases.hpp"
 #include "core/run/plan_results.hpp"
+#include "sim/predict/interval.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::cli {
@@ -90,6 +91,18 @@ void add_model(const RecordedSide& side, const ComparedSteps& steps, std::option
   report.model_of_a = side.is_a;
 }
 
+/// CompareReport::within. A recording's plans have its workload, a model's are made at their settings.
+std::optional<double> within_of(const Run& a, const Run& b, const CompareReport& report) {
+  const auto difference_a = result_number(a, "difference"), difference_b = result_number(b, "difference");
+  const bool planned = a.info.kind == RunKind::planned && b.info.kind == RunKind::planned;
+  const bool hosts = plan_text(a, "host_confidence") == plan_text(b, "host_confidence");
+  if (!planned || !difference_a || !difference_b || !hosts) return std::nullopt;
+  if (!report.different_models.empty() || a.info.machine != b.info.machine) return std::nullopt;
+  const bool recorded = plan_text(a, "host_confidence").starts_with("recorded");
+  if (recorded && a.workload_json != b.workload_json) return std::nullopt;
+  return sim::difference_within(*difference_a, *difference_b);
+}
+
 }  // namespace
 
 Result<CompareReport> compare_pair(const Run& a, const std::string& a_path, const Run& b, const std::string& b_path,
@@ -107,6 +120,7 @@ Result<CompareReport> compare_pair(const Run& a, const std::string& a_path, cons
     summaries[i]->fingerprint = fingerprint_of(i == 0 ? a : b);
   }
   report.different_models = model_difference(a, b);
+  report.within = within_of(a, b, report);
   if (report.hangs()) return report;
   report.work = compared_work(*runs[0], *runs[1], steps, like);
   CompareRequest request{like.time_a,   like.time_b,        like.memory_a,

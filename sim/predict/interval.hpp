@@ -11,6 +11,7 @@
 // their squares add, each side for itself, in logarithms.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -63,6 +64,12 @@ void close_interval(double step_ms, Interval& interval);
 /// steps that the GPU sets; `host`: of the host's speed from process to process; `moved`: what share of a change of the
 /// host's speed reaches the step, 0 to 1.
 [[nodiscard]] double difference_width(double gpu, double host, double moved);
+
+/// Nine of ten measured differences of two plans of one source, of widths `a` and `b` (Prediction::difference), lie
+/// within so much of the planned one, as a share of the step that it is counted from.
+[[nodiscard]] inline double difference_within(double a, double b) {
+  return std::max(a, b);
+}
 
 }  // namespace foreshard::sim
 

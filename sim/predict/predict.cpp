@@ -377,6 +377,20 @@ bool follows_host_bound(const Workload& workload, const HostScale& scale) {
   return scale.anchor != 1 || host_confidence(workload) == HostConfidence::assumed;
 }
 
+namespace {
+
+/// Of the step, and of the mean step of drawn lengths, which rests on the same.
+void close_intervals(Prediction& p) {
+  close_interval(p.step_ms, p.interval);
+  if (!p.trials || !p.trials->lengths) return;
+  Interval mean{.rests_on = p.interval.rests_on};
+  close_interval(p.trials->step_ms.mean, mean);
+  p.trials->lengths->low_ms = mean.low_ms;
+  p.trials->lengths->high_ms = mean.high_ms;
+}
+
+}  // namespace
+
 bool from_model(const Workload& workload) {
   if (workload.measured || !workload.has_timing || workload.steps.empty()) return false;
   const std::vector<Op>& ops = workload.steps.back().ops;
@@ -485,7 +499,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   judge_prices(w, simulation, p);
   judge_machine(workload, w, machine, request.settings, p.not_measured > 0, p);
   if (elsewhere && p.has_time) judge_elsewhere(machine, p);
-  if (p.has_time) close_interval(p.step_ms, p.interval);
+  if (p.has_time) close_intervals(p);
   add_info(workload, machine, request.settings, p);
   return p;
 }

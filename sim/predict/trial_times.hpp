@@ -56,6 +56,8 @@ struct LengthTimes {
   std::uint32_t equal = 0;    ///< the mean as a whole length
   double equal_step_ms = 0;   ///< the step without jitter if all samples had it
   double work = 0;            ///< tokens of a mean step and GPU
+  double low_ms = 0;          ///< nine of ten measured means lie from here, by what the plan's own interval rests on
+  double high_ms = 0;         ///< to here
 };
 
 struct TrialTimes {

@@ -5,6 +5,7 @@
 
 #include "core/settings/settings_table.hpp"
 #include "core/workload/workload.hpp"
+#include "sim/predict/interval.hpp"
 #include "sim/sweep/outcome.hpp"
 #include "sim/sweep/time_candidates.hpp"
 #include "sim/sweep/wrapped_modules.hpp"
@@ -70,7 +71,7 @@ class Finder {
     remedy.settings = candidate.settings;
     remedy.changes = changes;
     remedy.step_ms = outcome.step_ms;
-    remedy.saved_within = out_.step_ms * std::max(out_.same, outcome.difference);
+    remedy.saved_within = out_.step_ms * difference_within(out_.same, outcome.difference);
     remedy.exposed_communication_ms = outcome.exposed_communication_ms;
     remedy.peaks = outcome.peaks;
     remedy.more_reserved =

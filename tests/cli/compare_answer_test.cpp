@@ -228,6 +228,36 @@ TEST_CASE("steps of different work are compared a token, and nothing is said of 
   CHECK(answer_of(a, a, {1, 2})[0].starts_with("B takes as long as A, 12.29 ms a step"));
 }
 
+TEST_CASE("two plans of one source say how well their difference is known") {
+  Run a = random_pair_run(1, RunKind::planned);
+  a.results = {{"step_ms", "100.0"}, {"difference", "0.02"}, {"host_confidence", "\"recorded\""}};
+  Run b = a;
+  b.results["step_ms"] = "99.0";
+  b.results["difference"] = "0.03";
+  const auto first = [](const Run& of_a, const Run& of_b) {
+    return compare_answer(*compare_pair(of_a, "a.db", of_b, "b.db")).front();
+  };
+  const std::string less = "B takes 99.00 ms a step, 1.00 ms (1.0 %) less than A";
+  CHECK(first(a, b).starts_with(less + " (± 3.00 ms, which a measurement may not tell apart)"));
+  b.results["step_ms"] = "90.0";
+  CHECK(first(a, b).starts_with("B takes 90.00 ms a step, 10.00 ms (10.0 %) less than A (± 3.00 ms)"));
+  const auto report = compare_pair(a, "a.db", b, "b.db");
+  const auto interval = compare_json(*report).at("planned_difference").at("interval");
+  CHECK(interval.at("low") == -13);
+  CHECK(interval.at("high") == -7);
+  // Neither of another recording, nor of another machine, nor of what no difference is known of.
+  const auto unknown = [&](auto change) {
+    Run other = b;
+    change(other);
+    CHECK(compare_json(*compare_pair(a, "a.db", other, "b.db")).at("planned_difference").is_null());
+  };
+  unknown([](Run& run) { run.workload_json += " "; });
+  unknown([](Run& run) { run.info.machine = "a100"; });
+  unknown([](Run& run) { run.info.kind = RunKind::imported; });
+  unknown([](Run& run) { run.results["host_confidence"] = "\"assumed\""; });
+  unknown([](Run& run) { run.results["difference"] = "null"; });
+}
+
 TEST_CASE("compare's sentence has its table's parts, and they add up to the difference of the steps") {
   std::size_t compared = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {

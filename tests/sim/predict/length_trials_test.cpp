@@ -77,6 +77,10 @@ TEST_CASE("drawn lengths take nearly what the longest do, and cost more than equ
   CHECK(of.mean > 1000);
   CHECK(of.mean < 1400);
   CHECK(of.equal_step_ms < 0.75 * p.trials->step_ms.mean);
+  // As wide as the plan's own interval.
+  CHECK(of.low_ms < p.trials->step_ms.mean);
+  CHECK(of.low_ms / p.trials->step_ms.mean == Approx(p.interval.low_ms / p.step_ms));
+  CHECK(of.high_ms / p.trials->step_ms.mean == Approx(p.interval.high_ms / p.step_ms));
   CHECK(p.trials->waiting_ms.mean > 0);
   CHECK(p.trials->last.empty());
   // Everything else is of the longest.
