@@ -100,6 +100,15 @@ bool counts_events(const Run& run) {
          run.allocator.back().time.count == static_cast<std::int64_t>(run.allocator.size()) - 1;
 }
 
+std::string moment_words(Nanoseconds time, int decimals, bool events) {
+  if (events) {
+    std::string number = std::to_string(std::max<std::int64_t>(0, time.count));
+    for (std::size_t at = number.size(); at > 3;) number.insert(at -= 3, ",");
+    return "event " + number;
+  }
+  return fmt::format("{:.{}f} ms", time.ms(), decimals);
+}
+
 bool never_ends(const Run& run, const StepRecord& step) {
   const auto hung = hung_step(run);
   return hung && step.recording == Recording::run && step.index >= *hung;

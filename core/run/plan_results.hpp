@@ -43,6 +43,8 @@ struct RankMember {
 /// Of a plan of a workload without times: the host's times count allocator events (StepRequest::counts_events). They
 /// tell which came first, and no more.
 [[nodiscard]] bool counts_events(const Run& run);
+/// How a moment is said: "12.3 ms", with so many decimals; where `events` are counted "event 4,120".
+[[nodiscard]] std::string moment_words(Nanoseconds time, int decimals, bool events);
 
 /// How a planned job ends before its time (a rank that issues nothing, a link that is down for too long), as its plan
 /// says it, one line each: whatever shows the run says them first. Empty of a job that goes on.

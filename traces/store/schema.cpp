@@ -42,7 +42,8 @@ This page is generated from `traces/store/tables.cpp` and `traces/store/views.cp
 * NULL means that a value is not known or does not apply.
 * Integers are 64 bits. Addresses and handles are unsigned: those from 2^63 up show as negative numbers.
 * A planned run has one clock. An import has two: allocator events, annotations and the steps of recording `snapshot`
-  are on the first; host ops, device ops and the steps of recording `trace` on the second.
+  are on the first; host ops, device ops and the steps of recording `trace` on the second. Of a plan of a source
+  without times there is none: `ts` and `dur` count allocator events.
 * Times of a row do not decrease (`dur` is 0 or more), and allocator events follow each other; a store in which they do
   not is refused with its table and row, but by `query`.
 * The last 64 bytes, behind SQLite's pages, are a checksum of all others. A store is refused where it does not fit, or

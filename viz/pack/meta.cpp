@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_io.hpp"
+#include "core/run/plan_results.hpp"
 #include "core/run/run_names.hpp"
 #include "core/settings/settings_table.hpp"
 #include "viz/pack/pack_parts.hpp"
@@ -101,6 +102,7 @@ class Meta {
     out["facts"] = caption(run_, p_.window, {});
     out["warnings"] = run_.info.warnings;
     out["two_clocks"] = p_.window.two_clocks;
+    out["counts_events"] = counts_events(run_);
     clocks(out);
     out["view"] = {{"from", p_.window.from.count},
                    {"to", p_.window.to.count},

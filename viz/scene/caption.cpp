@@ -66,14 +66,14 @@ std::string result_ms(const Run& run, const char* key, const char* title) {
 }
 
 /// What was given back to the driver, what could not be had, and what is too thin to be seen.
-void memory_facts(const MemorySeries& memory, double least_gib, std::vector<std::string>& out) {
+void memory_facts(const MemorySeries& memory, double least_gib, bool counts_events, std::vector<std::string>& out) {
   out.push_back(fmt::format("peaks: requested {}, allocated {}, active {}, reserved {}", gib(memory.requested.bytes),
                             gib(memory.allocated.bytes), gib(memory.active.bytes), gib(memory.reserved.bytes)));
   std::uint64_t times = 0;
   Bytes released = 0;
   for (const MemoryMark& mark : memory.marks) {
     if (mark.kind == MemoryMark::Kind::out_of_memory) {
-      out.push_back(fmt::format("out of memory at {:.2f} ms: {} could not be had", mark.time.ms(),
+      out.push_back(fmt::format("out of memory at {}: {} could not be had", moment_words(mark.time, 2, counts_events),
                                 gib(static_cast<std::int64_t>(mark.bytes))));
       continue;
     }
@@ -158,7 +158,7 @@ std::vector<std::string> caption(const Run& run, const Window& window, const Cap
   if (const double step = run.measured ? run.measured->steady_ms() : 0; step > 0 && run.results.empty())
     out.push_back(fmt::format("step {:.2f} ms (measured without a profiler, {})", step,
                               run.measured->cycle > 1 ? "mean: steps differ" : "median"));
-  if (facts.memory != nullptr) memory_facts(*facts.memory, facts.least_gib, out);
+  if (facts.memory != nullptr) memory_facts(*facts.memory, facts.least_gib, counts_events(run), out);
   if (std::string note = clock_note(window); !note.empty()) out.push_back(std::move(note));
   if (facts.pale) out.emplace_back("pale: issued by the host in another step");
   return out;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/run/plan_results.hpp"
 #include "viz/scene/caption.hpp"
 
 namespace foreshard::viz {
@@ -166,10 +167,11 @@ class MemoryDrawing {
     for (const MemoryMark& mark : c_.series.marks) {
       const double x = c_.time.at(mark.time.ms());
       const bool oom = mark.kind == MemoryMark::Kind::out_of_memory;
-      const std::string title = oom ? fmt::format("out of memory at {:.3f} ms: {} asked for", mark.time.ms(),
-                                                  gib(static_cast<std::int64_t>(mark.bytes)))
-                                    : fmt::format("{} segments ({}) given back to the driver at {:.3f} ms", mark.count,
-                                                  gib(static_cast<std::int64_t>(mark.bytes)), mark.time.ms());
+      const std::string at = moment_words(mark.time, 3, c_.counts_events);
+      const std::string title =
+          oom ? fmt::format("out of memory at {}: {} asked for", at, gib(static_cast<std::int64_t>(mark.bytes)))
+              : fmt::format("{} segments ({}) given back to the driver at {}", mark.count,
+                            gib(static_cast<std::int64_t>(mark.bytes)), at);
       svg_.raw("<g class=\"mark\">");
       svg_.line({x, c_.plot.y}, {x, c_.plot.bottom()},
                 fmt::format("stroke=\"{}\" stroke-width=\"{}\"{}", ink_.alarm, oom ? "2" : "1",
@@ -222,7 +224,7 @@ class MemoryDrawing {
     }
     svg_.text({std::min(std::max(c_.time.at(s.allocated.time.ms()), c_.plot.x + 60), c_.plot.right() - 60),
                y(s.allocated.bytes) - 8},
-              fmt::format("{} at {:.1f} ms", gib(s.allocated.bytes), s.allocated.time.ms()),
+              fmt::format("{} at {}", gib(s.allocated.bytes), moment_words(s.allocated.time, 1, c_.counts_events)),
               {kLabelSize, ink_.text, "middle", true, 0, ink_.paper});
   }
 

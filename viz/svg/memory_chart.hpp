@@ -22,6 +22,7 @@ struct MemoryChart {
   Axis time;                           ///< ms
   Theme theme = Theme::light;
   std::optional<Bytes> limit = {};  ///< what the allocator may take: a line where it is on the axis
+  bool counts_events = false;       ///< counts_events() of the run: times are numbers of allocator events
   double memory_end = 0;            ///< ms; where the recording ends: nothing is drawn behind it
 };
 

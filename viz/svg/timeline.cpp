@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/run/plan_results.hpp"
 #include "viz/scene/caption.hpp"
 #include "viz/svg/document.hpp"
 #include "viz/svg/lane_chart.hpp"
@@ -141,7 +142,9 @@ class Page {
     const Nanoseconds last = std::max(window_.memory->place(window_.memory->last), Nanoseconds{0});
     const double end = ends ? std::min(std::max(memory_->last_event, last).ms(), window_.to.ms()) : window_.to.ms();
     const char* phases = window_.memory->knots.empty() ? "host: phases" : "memory: phases";
-    draw_memory({*memory_, memory_phases_, phases, memory_plot_, time_, options_.theme, options_.limit, end}, svg_);
+    draw_memory(
+        {*memory_, memory_phases_, phases, memory_plot_, time_, options_.theme, options_.limit, counts_events_, end},
+        svg_);
     step_marks(*window_.memory, memory_plot_);
   }
 
@@ -178,9 +181,19 @@ class Page {
     }
   }
 
+  /// In ms; of a run that counts allocator events at round numbers of these.
+  [[nodiscard]] std::vector<Tick> time_ticks() const {
+    constexpr int kMost = 14;
+    if (!counts_events_) return time_.ticks(kMost);
+    constexpr double kEvents = 1e6;  // one a nanosecond
+    std::vector<Tick> out = Axis{time_.low * kEvents, time_.high * kEvents, time_.from, time_.to}.ticks(kMost);
+    for (Tick& tick : out) tick.value /= kEvents;
+    return out;
+  }
+
   void vertical_grid() {
     svg_.raw("<g class=\"time-grid\">\n");
-    for (const Tick& tick : time_.ticks(14)) {
+    for (const Tick& tick : time_ticks()) {
       const double x = time_.at(tick.value);
       svg_.line({x, lanes_plot_.y}, {x, lanes_plot_.bottom()}, fmt::format("stroke=\"{}\"", ink_.grid));
       if (memory_)
@@ -192,14 +205,14 @@ class Page {
   void time_axis() {
     const double y = lanes_plot_.bottom();
     svg_.line({kLeft, y}, {kLeft + plot_width_, y}, fmt::format("stroke=\"{}\"", ink_.faint));
-    for (const Tick& tick : time_.ticks(14)) {
+    for (const Tick& tick : time_ticks()) {
       const double x = time_.at(tick.value);
       svg_.line({x, y}, {x, y + 5}, fmt::format("stroke=\"{}\"", ink_.faint));
       svg_.text({x, y + 18}, tick.text, {12, ink_.faint, "middle"});
     }
     svg_.text({kLeft + plot_width_ / 2, y + 36},
-              options_.window.all ? "time since the host began the first step (ms)"
-                                  : "time since the host began the step (ms)",
+              fmt::format("{} since the host began the {}step{}", counts_events_ ? "allocator events" : "time",
+                          options_.window.all ? "first " : "", counts_events_ ? "; the source has no times" : " (ms)"),
               {13, ink_.text, "middle"});
   }
 
@@ -214,6 +227,7 @@ class Page {
   }
 
   const Run& run_;
+  const bool counts_events_ = counts_events(run_);
   const TimelineOptions& options_;
   Window window_;
   const Ink& ink_;

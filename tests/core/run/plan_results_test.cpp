@@ -39,6 +39,11 @@ TEST_CASE("of a plan that says that it has no step time no step is timed", "[pla
   CHECK(timed_step(run) != nullptr);
 }
 
+TEST_CASE("a moment is a time, or the number of an allocator event", "[plan_results]") {
+  CHECK(moment_words(Nanoseconds::from_us(12'345), 1, false) == "12.3 ms");
+  CHECK(moment_words(Nanoseconds{4120}, 1, true) == "event 4,120");
+}
+
 TEST_CASE("steps from the one on in which a job hangs never end", "[plan_results]") {
   Run run = planned();
   run.results = {{"deadlock", "\"rank 1 issues nothing\""}, {"ends", R"(["hangs: rank 1 issues nothing"])"}};

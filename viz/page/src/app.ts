@@ -3,6 +3,7 @@
 import { RunData } from './data/run';
 import { TimeReport } from './data/waits';
 import { json, DataSource } from './data/source';
+import { countEvents } from './format';
 import { Link } from './link';
 import { firstWindow, Navigation, Whole, wholeOf } from './navigation';
 import { Page } from './page';
@@ -79,6 +80,7 @@ export class App implements Page {
     if (location.hash.length > 1) readLink(location.hash, this.view);
     if (config.one_at_a_time) this.view.run = runs[0].prefix;
     this.layOver();
+    countEvents(runs.every((run) => run.meta.counts_events));
     this.theme = new Theme(this.view, runs[0].meta.ink);
     this.link = new Link(this.view, whole);
     this.scene = new Scene(runs, this.view, () => this.theme.ink);

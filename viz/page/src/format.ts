@@ -59,14 +59,27 @@ export function count(value: number): string {
   return value.toLocaleString('en-US');
 }
 
+let events = false;
+
+/** Of runs without times, which count allocator events: what is said of their moments. */
+export function countEvents(on: boolean): void {
+  events = on;
+}
+
+export function countsEvents(): boolean {
+  return events;
+}
+
 /** A length of time in ns: "12.345 ms", "1.250 µs". */
 export function duration(ns: number): string {
+  if (events) return `${count(Math.round(ns))} event${Math.round(ns) === 1 ? '' : 's'}`;
   for (const [size, unit] of TIME_UNITS) if (Math.abs(ns) >= size) return `${(ns / size).toFixed(3)} ${unit}`;
   return `${Math.round(ns)} ns`;
 }
 
 /** A point in time, from the origin. */
 export function moment(ns: number): string {
+  if (events) return `event ${count(Math.round(ns))}`;
   return `${(ns / 1e6).toFixed(ns % 1000 === 0 ? 3 : 6)} ms`;
 }
 

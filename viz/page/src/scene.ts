@@ -9,7 +9,7 @@ import { drawRanks } from './draw/ranks';
 import { drawLine, drawMemoryAxis, drawStack, memoryPixels, MemoryPixels, StackPart } from './draw/memory';
 import { drawMemoryMarks, drawMemoryPhases, drawSteps, letter, MarkStyle } from './draw/steps';
 import { Surface } from './draw/surface';
-import { bytes, tickText, ticks } from './format';
+import { bytes, countsEvents, tickText, ticks } from './format';
 import { arrange, Layout, Pane } from './layout';
 import { View } from './view';
 
@@ -156,18 +156,19 @@ export class Scene {
 
   private drawTimeGrid(surface: Surface, layout: Layout, ink: Ink): void {
     const { frame, axis, top } = layout;
-    const from = frame.from / 1e6, to = frame.to / 1e6;
+    const unit = countsEvents() ? 1 : 1e6;
+    const from = frame.from / unit, to = frame.to / unit;
     const marks = ticks(from, to, Math.max(2, Math.floor(frame.width / 95)));
     const step = marks.length > 1 ? marks[1] - marks[0] : to - from;
     surface.path([frame.left, axis + 0.5, frame.left + frame.width, axis + 0.5], 4, ink.faint, 1);
     for (const tick of marks) {
-      const x = frame.x(tick * 1e6);
+      const x = frame.x(tick * unit);
       surface.path([x, top, x, axis], 4, ink.grid, 1);
       const text = tickText(tick, step);
       const over = x + surface.textWidth(text, 11) / 2 > layout.width - 4;
       surface.text(over ? layout.width - 4 : x, axis + 15, text, { fill: ink.faint, size: 11, align: over ? 'right' : 'center' });
     }
-    surface.text(12, axis + 15, 'ms from the step’s begin', { fill: ink.faint, size: 11 });
+    surface.text(12, axis + 15, countsEvents() ? 'allocator events from the step’s begin' : 'ms from the step’s begin', { fill: ink.faint, size: 11 });
     if (!layout.note) return;
     const notes = this.runs.map((run, i) => (run.clockNote && this.several ? `${letter(i)}: ${run.clockNote}` : run.clockNote)).filter((note) => note !== '');
     let text = notes.join(' · ');

@@ -68,6 +68,7 @@ export interface Meta {
   facts: string[];
   warnings: string[];
   two_clocks: boolean;
+  counts_events: boolean; // times are numbers of allocator events
   clocks: { over: MemoryOver; knots: [number, number][]; note: string }[];
   view: { from: number; to: number; stacking: string; memory_over: MemoryOver };
   origin: { memory: number; lanes: number };

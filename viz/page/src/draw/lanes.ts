@@ -3,6 +3,7 @@
 import { upperBound } from '../data/upper_bound';
 import { Ink, Phase } from '../data/meta';
 import { LinkSeries } from '../data/links';
+import { countsEvents, duration } from '../format';
 import { RunData } from '../data/run';
 import { Box, Frame } from './frame';
 import { phaseText } from './steps';
@@ -170,7 +171,7 @@ function drawPhases(surface: Surface, run: RunData, row: Row, frame: Frame, y: n
     const x1 = Math.min(frame.x(phase.end), frame.left + frame.width + 2);
     surface.rect(x0, y + 3, Math.max(x1 - x0, 0.6), ROW - 6, ink.band);
     surface.frame(x0, y + 3, Math.max(x1 - x0, 0.6), ROW - 6, ink.faint, 0.6);
-    const shown = phaseText(surface, phase, ` ${((phase.end - phase.start) / 1e6).toFixed(1)} ms`, x1 - x0 - 6);
+    const shown = phaseText(surface, phase, ` ${countsEvents() ? duration(phase.end - phase.start) : `${((phase.end - phase.start) / 1e6).toFixed(1)} ms`}`, x1 - x0 - 6);
     if (shown) surface.text((x0 + x1) / 2, y + ROW / 2 + 4, shown, { fill: ink.text, size: 11, align: 'center' });
   }
 }

@@ -1,6 +1,6 @@
 // Remedies, each with its numbers and the lines of PyTorch that apply it, ready to be copied.
 
-import { bytes, both } from '../format';
+import { bytes, both, bytesDifference, printedDifference } from '../format';
 import { button, el, visible } from './dom';
 import { copyText } from './save';
 
@@ -29,12 +29,12 @@ function numbers(of: Json, before: Json | undefined): HTMLElement {
   if (reserved !== undefined) {
     const was = numberOf(before?.peak_reserved_bytes);
     line.append(el('span', { title: both(reserved), data: { bytes: String(reserved) } }, bytes(reserved)), ' reserved');
-    if (was !== undefined) line.append(` (${saved(reserved - was, bytes)})`);
+    if (was !== undefined) line.append(` (${saved(bytesDifference(was, reserved), bytes)})`);
   }
   if (step !== undefined) {
     const was = numberOf(before?.step_ms);
     line.append(`${reserved === undefined ? '' : ', '}${ms(step)} a step`);
-    if (was !== undefined) line.append(` (${saved(step - was, ms)})`);
+    if (was !== undefined) line.append(` (${saved(printedDifference(was, step, 2), ms)})`);
   }
   return line;
 }
