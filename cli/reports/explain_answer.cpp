@@ -84,6 +84,12 @@ std::string retries_words(const sim::Remedies& all, const sim::Remedy& remedy) {
   return text + (remedy.valid ? "." : fmt::format("; not valid: {}.", fmt::join(remedy.not_valid, "; ")));
 }
 
+/// As it is printed, beside what it is of: to the byte where it is printed in a smaller unit.
+Bytes printed_gap(const MemoryParts& parts) {
+  const Bytes gap = printed_difference(parts.reserved(), parts.allocated());
+  return gap == parts.gap() ? gap : printed_difference(parts.reserved(), printed_memory_parts(parts).allocated);
+}
+
 /// "6.32 GiB (8.92 GiB less, the step 33.52 ms instead of 33.51 ms)." What is less is against the run's own settings,
 /// simulated alike: where that is not the peak `shown`, it is said.
 std::string saved_words(const sim::Remedies& all, const sim::Remedy& remedy, Bytes shown) {
@@ -274,10 +280,12 @@ std::string headline(const ExplainReport& report) {
   }
   text += fmt::format("{} at {}, {} above what is allocated then",
                       e.failures.empty() ? "Reserved memory peaks" : "Until then reserved memory peaks",
-                      format_bytes(parts.reserved()), format_bytes(parts.gap()));
+                      format_bytes(parts.reserved()), format_bytes(printed_gap(parts)));
   if (e.causes.empty())
     text += fmt::format(", and nothing unusual holds it (most of it: {}).", [&] {
-      const std::vector<NamedPart> named = named_parts(parts);
+      std::vector<NamedPart> named = named_parts(parts);
+      const PrintedParts printed = printed_memory_parts(parts);
+      for (std::size_t i = 0; i < named.size(); ++i) named[i].bytes = printed.named[i];
       const auto most = std::max_element(named.begin() + 2, named.end(),
                                          [](const NamedPart& a, const NamedPart& b) { return a.bytes < b.bytes; });
       return fmt::format("{} {}", format_bytes(most->bytes), most->meaning);

@@ -44,6 +44,14 @@ struct NamedPart {
 /// requested, rounding, pending_free, hard_fragmentation, soft_fragmentation, stream_fragmentation, private_pools.
 [[nodiscard]] std::vector<NamedPart> named_parts(const MemoryParts& parts);
 
+/// Sizes as they are printed: by named part, and the sums, each of which is what the lines above it come to.
+struct PrintedParts {
+  std::vector<Bytes> named;
+  Bytes allocated = 0;
+  Bytes active = 0;
+};
+[[nodiscard]] PrintedParts printed_memory_parts(const MemoryParts& parts);
+
 /// Where a request that found no memory was made; invalid where that is not recorded.
 [[nodiscard]] StackId stack_of(const Run& run, const FailedRequest& failed);
 

@@ -41,7 +41,8 @@ std::string where(const ExplainReport& report, const Moment& moment) {
   const std::string period = e.step ? fmt::format("step {}", *e.step) : std::string(all);
   std::string text = fmt::format("{} after {} begins", format_time(moment.at.time - e.start), period);
   if (moment.at.time < e.start) text = "before it begins";
-  if (counts_events(report.run)) text = "of " + period;
+  if (counts_events(report.run))
+    text = fmt::format("at {} of {}", moment_words(moment.at.time - e.start, 0, true), period);
   if (!moment.phase.empty()) text += ", in " + moment.phase;
   return text;
 }
@@ -59,21 +60,6 @@ std::string since_when(const Run& run, const Explanation& e, const Moment& momen
       first->time <= e.start ? "from the begin on" : fmt::format("from {} on", format_time(first->time - e.start)));
 }
 
-/// Sizes as they are printed: by named part, and the sums, each of which is what the lines above it come to.
-struct PrintedParts {
-  std::vector<Bytes> named;
-  Bytes allocated;
-  Bytes active;
-};
-
-PrintedParts printed_parts(const MemoryParts& parts) {
-  const std::vector<Bytes> all =
-      add_up({parts.active(), parts.hard, parts.soft, parts.stream, parts.private_pool}, parts.reserved());
-  const std::vector<Bytes> active = add_up({parts.allocated(), parts.pending_free}, all[0]);
-  const std::vector<Bytes> allocated = add_up({parts.requested, parts.rounding}, active[0]);
-  return {{allocated[0], allocated[1], active[1], all[1], all[2], all[3], all[4]}, active[0], all[0]};
-}
-
 void print_gap(std::ostream& out, const ExplainReport& report, const Moment& moment, const std::string& title) {
   const MemoryParts& parts = moment.at.parts;
   const Explanation& e = report.explanation;
@@ -85,7 +71,7 @@ void print_gap(std::ostream& out, const ExplainReport& report, const Moment& mom
   std::vector<double> bytes;
   for (const NamedPart& part : named) bytes.push_back(static_cast<double>(part.bytes));
   const std::vector<double> shares = shares_of(bytes, 1);
-  const PrintedParts sizes = printed_parts(parts);
+  const PrintedParts sizes = printed_memory_parts(parts);
   const auto percent = [&](double share) {
     return parts.reserved() == 0 ? std::string() : fmt::format("{:.1f} %", share);
   };
@@ -304,6 +290,14 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
 
 }  // namespace
 
+PrintedParts printed_memory_parts(const MemoryParts& parts) {
+  const std::vector<Bytes> all =
+      add_up({parts.active(), parts.hard, parts.soft, parts.stream, parts.private_pool}, parts.reserved());
+  const std::vector<Bytes> active = add_up({parts.allocated(), parts.pending_free}, all[0]);
+  const std::vector<Bytes> allocated = add_up({parts.requested, parts.rounding}, active[0]);
+  return {{allocated[0], allocated[1], active[1], all[1], all[2], all[3], all[4]}, active[0], all[0]};
+}
+
 std::vector<NamedPart> named_parts(const MemoryParts& parts) {
   return {{"requested", "what the program asked for, in live blocks", parts.requested},
           {"rounding", "inside live blocks, beyond the request", parts.rounding},
@@ -356,9 +350,8 @@ std::string explained_step(const Run& run, const Explanation& explanation) {
   const Recording recording = run.info.kind == RunKind::imported ? Recording::snapshot : Recording::run;
   const std::string title = step_title(run, recording, *explanation.step);
   if (const StepShapes shapes(run); shapes.differ())
-    return fmt::format("{} ({}of {}, and others are of other sizes)", title,
-                       larger_step(explanation) == nullptr ? "which reserves most; " : "",
-                       shape_words(shapes.of(recording, *explanation.step)));
+    return fmt::format("{} ({}of {})", title, larger_step(explanation) == nullptr ? "which reserves most; " : "",
+                       shapes.words_of(recording, *explanation.step));
   const std::string of_graph = graph_step(run, *explanation.step);
   return of_graph.empty() ? title : fmt::format("{} ({})", title, of_graph);
 }

@@ -264,7 +264,11 @@ void print_headline(std::ostream& out, const ForecastReport& report) {
   // Of a run that lives nothing is recommended whose price is not known.
   if (remedies.before.out_of_memory == 0 && best.price != sim::RemedyPrice::none && !best.step_ms_more) return;
   const std::string costs = costs_words(best);
-  out << fmt::format("with {}{}: {} reserved at most, {}{}\n", best.setting,
+  const std::string none_lives = best.over_all.out_of_memory == 0
+                                     ? std::string()
+                                     : fmt::format("no change that was simulated keeps {} alive; ",
+                                                   remedies.before.seeds > 1 ? "every seed" : "it");
+  out << fmt::format("{}with {}{}: {} reserved at most, {}{}\n", none_lives, best.setting,
                      best.alone ? ", " + alone_words(report, remedies) : std::string(),
                      format_bytes(best.over_all.peak_reserved), what_becomes(best.over_all),
                      costs.empty() ? "" : "; costs " + costs);

@@ -146,7 +146,8 @@ std::string most_exposed(const sim::Prediction& p, const PlanTime& time) {
   }
   std::map<std::size_t, Nanoseconds> waited;
   for (const IdlePart& part : time->parts)
-    if (is_communication(part.cause) && part.op != kNoDeviceOp) waited[part.op] += part.length();
+    if (is_communication(part.cause) && part.cause != IdleCause::late_rank && part.op != kNoDeviceOp)
+      waited[part.op] += part.length();
   const auto most =
       std::max_element(waited.begin(), waited.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most == waited.end()) return {};

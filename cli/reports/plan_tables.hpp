@@ -42,7 +42,8 @@ struct PlanTables {
 };
 [[nodiscard]] PlanTables plan_tables(const sim::Prediction& p);
 
-/// "reduce-scatter of the root (1.96 GiB), 4.91 ms": the collective of which the step has most exposed; empty: none.
+/// "reduce-scatter of the root (1.96 GiB), 4.91 ms": the collective of which the step has most exposed, without waits
+/// for a late rank, which are that rank's; empty: none.
 /// With experts on several ranks, whose blocks have several exchanges each, of each kind all together: "all-to-alls,
 /// 34.16 ms together".
 [[nodiscard]] std::string most_exposed(const sim::Prediction& p, const PlanTime& time);

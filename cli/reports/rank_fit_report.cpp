@@ -247,8 +247,9 @@ void print_rank_fit(std::ostream& out, const RankFitReport& report) {
   print_options(out, report);
   out << fmt::format(
       "\n{} of {} ranks, {} step{}; times over the middle rank's, ± half of the middle half of its kinds of kernels "
-      "(launches), * differs; {}\n",
-      fit.ranks.size(), fit.world, fit.steps, fit.steps == 1 ? "" : "s", links_words(report));
+      "(launches), * differs: a GPU from {:.0f} % on, a host from {:.0f} %; {}\n",
+      fit.ranks.size(), fit.world, fit.steps, fit.steps == 1 ? "" : "s", 100 * kAlikeKernels, 100 * kAlikeHosts,
+      links_words(report));
   constexpr auto kRight = Table::Align::right;
   Table table({{"rank", kRight}, {"GPU", kRight}, {"host", kRight}, {"own kernels, ms a step", kRight}});
   for (const RankFit& rank : fit.ranks)
@@ -269,6 +270,7 @@ Json rank_fit_json(const RankFitReport& report) {
                              {"kernels", factor_json(rank.kernels, kAlikeKernels)},
                              {"host", factor_json(rank.host, kAlikeHosts)},
                              {"own_kernels", own_kernels_json(rank.own)}});
+  json["differs_from"] = {{"kernels", kAlikeKernels}, {"host", kAlikeHosts}};
   json["groups"] = Json::array();
   for (const GroupFit& group : fit.groups)
     json["groups"].push_back({{"ranks", group.ranks},

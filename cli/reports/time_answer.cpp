@@ -29,11 +29,10 @@ constexpr double kSlowed = 1.05;
 /// which size it is. Else empty.
 std::string which_step(const TimeReport& report) {
   const StepShapes shapes(report.run);
-  const StepShape shape = shapes.of(report.time.recording, report.time.step);
   const bool recorded = report.run.info.kind == RunKind::imported;
   if (shapes.differ())
-    return fmt::format("this step is {}of {}, and others are of other sizes; ", recorded ? "a profiled one, " : "",
-                       shape_words(shape));
+    return fmt::format("this step is {}of {}; ", recorded ? "a profiled one, " : "",
+                       shapes.words_of(report.time.recording, report.time.step));
   if (!recorded) return {};
   const std::optional<Measured>& measured = report.run.measured;
   const double without = measured ? measured->steady_ms() : 0;

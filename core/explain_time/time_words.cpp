@@ -268,9 +268,10 @@ std::string time_headline(const Run& run, const TimeExplanation& e) {
   const auto exposed_words = [&](const std::string& of) {
     return in_ms(exposed) + of + (waits ? "wait for communication" : "are exposed communication");
   };
+  const std::string of_it = waits ? fmt::format(" ({} exposed)", in_ms(e.exposed_communication)) : std::string();
   const Nanoseconds least = e.length().scaled(kWorthSaying);
   const std::pair<Nanoseconds, std::string> clauses[] = {
-      {exposed, exposed_words(" of " + step + " a step ") + communication_words(run, e, totals)},
+      {exposed, exposed_words(" of " + step + " a step ") + of_it + communication_words(run, e, totals)},
       {cpu_optimizer, cpu_optimizer_words(cpu_optimizer, step)},
       {host, fmt::format("the host is late for {} of {} a step, most of it {}", in_ms(host), step,
                          host_phase(phases, cpu_optimizer))},

@@ -43,6 +43,15 @@ std::string numbers(const StepShape& shape) {
   return shape.seq > 1 ? fmt::format("{} × {}", shape.batch, shape.seq) : std::to_string(shape.batch);
 }
 
+/// Known ones, each once, the largest first: "4 × 2048, 4 × 1536 and 4 × 1024". Requires: not empty.
+std::string size_list(std::vector<StepShape> shapes) {
+  std::sort(shapes.rbegin(), shapes.rend());
+  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  std::string text;
+  for (std::size_t i = 0; i + 1 < shapes.size(); ++i) text += (i > 0 ? ", " : "") + numbers(shapes[i]);
+  return text + (text.empty() ? "" : " and ") + numbers(shapes.back());
+}
+
 }  // namespace
 
 std::string step_shapes_text(const std::vector<StepShape>& snapshot, const std::vector<StepShape>& trace) {
@@ -137,17 +146,27 @@ StepShape StepShapes::of(Recording recording, std::int32_t index) const {
   return index >= 0 && place < shapes.size() ? shapes[place] : StepShape{};
 }
 
+std::string StepShapes::words_of(Recording recording, std::int32_t index) const {
+  const StepShape own = of(recording, index);
+  std::vector<StepShape> others;
+  bool known = own.known();
+  for (const StepShape& shape : recording == Recording::snapshot ? of_snapshot_ : of_trace_) {
+    known &= shape.known();
+    if (shape != own) others.push_back(shape);
+  }
+  if (!known || others.empty()) return shape_words(own) + ", and others are of other sizes";
+  return fmt::format("{}; others are of {}", shape_words(own), size_list(std::move(others)));
+}
+
 std::string shape_words(const StepShape& shape) {
   return shape.known() ? fmt::format("{} {}", numbers(shape), unit_of(shape.seq)) : "a size that is not known";
 }
 
 std::string shape_words(std::vector<StepShape> shapes) {
-  std::sort(shapes.rbegin(), shapes.rend());
-  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
-  if (shapes.empty()) return shape_words(StepShape{});
-  std::string text;
-  for (std::size_t i = 0; i + 1 < shapes.size(); ++i) text += (i > 0 ? ", " : "") + numbers(shapes[i]);
-  return text + (text.empty() ? "" : " and ") + shape_words(shapes.back());
+  const auto least = std::min_element(shapes.begin(), shapes.end());
+  if (shapes.empty() || !least->known()) return shape_words(StepShape{});
+  const std::string_view unit = unit_of(least->seq);
+  return fmt::format("{} {}", size_list(std::move(shapes)), unit);
 }
 
 }  // namespace foreshard

@@ -31,6 +31,9 @@ class StepShapes {
   /// The run's steps are of several shapes, also where these are not known.
   [[nodiscard]] bool differ() const { return differ_; }
   [[nodiscard]] StepShape of(Recording recording, std::int32_t index) const;
+  /// Where they differ, a step's and those that others of its recording have: "4 × 2048 tokens a GPU; others are of 4 ×
+  /// 1536 and 4 × 1024"; "a size that is not known, and others are of other sizes" where one is not known.
+  [[nodiscard]] std::string words_of(Recording recording, std::int32_t index) const;
   /// Those whose mean the run's step time is, ascending; one where that is of one step; of a plan or a recording whose
   /// ranks have lengths of their own each rank's. Empty: not known.
   [[nodiscard]] const std::vector<StepShape>& of_mean() const { return of_mean_; }

@@ -7,6 +7,7 @@
 #include "cli/reports/explain_report.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/verbs/page_output.hpp"
+#include "core/base/units.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
@@ -47,6 +48,11 @@ json explain_json(std::vector<std::string> arguments) {
   INFO(answer.err);
   REQUIRE(answer.status == 0);
   return json::parse(answer.out);
+}
+
+/// GiB, with decimals.
+Bytes gibibytes(double of) {
+  return static_cast<Bytes>(of * static_cast<double>(kGiB));
 }
 
 /// A plan that ran out of memory, by hand.
@@ -158,7 +164,9 @@ TEST_CASE("steps of a plan without times are told apart", "[explain]") {
   CHECK(run_cli({"plan", path}).out.find(fmt::format("memory at the peak (step {}", steps.size() - 1)) !=
         std::string::npos);
   const std::string text = run_cli({"explain", plan, "--no-remedies"}).out;
-  CHECK(text.find(fmt::format("reserved memory at its peak (of step {}", steps.size() - 1)) != std::string::npos);
+  const std::size_t at = text.find("reserved memory at its peak (at event ");
+  REQUIRE(at != std::string::npos);
+  CHECK(text.find(fmt::format(" of step {}", steps.size() - 1), at) < text.find(')', at));
 }
 
 TEST_CASE("each time in the first lines of explain --time stands in its tables, and in compare's", "[explain]") {
@@ -313,4 +321,19 @@ TEST_CASE("what explain cannot do it says", "[explain]") {
   CHECK(run_cli({"explain", store.path, "--at", "later"}).status == 2);
   CHECK(run_cli({"explain", store.path, "--trace", "x.json"}).status == 2);
   CHECK(run_cli({"explain", store.path, "--machine", "abacus"}).status == 2);
+}
+
+TEST_CASE("the first line's sizes are the table's, and add up as it does") {
+  const Run run;
+  Explanation explanation;
+  MemoryParts& parts = explanation.reserved_peak.at.parts;
+  parts.requested = gibibytes(34.9487);
+  parts.hard = gibibytes(2.4449);
+  parts.stream = gibibytes(4.2944);
+  const PrintedParts printed = printed_memory_parts(parts);
+  const ExplainReport report{"", run, explanation, {}, "none"};
+  CHECK(format_bytes_fixed(printed.named[5]) == "4.30 GiB");  // 41.69 less 34.95 less 2.44; alone 4.29
+  CHECK(
+      headline(report).starts_with("Reserved memory peaks at 41.69 GiB, 6.74 GiB above what is allocated then, and "
+                                   "nothing unusual holds it (most of it: 4.3 GiB "));
 }

@@ -45,6 +45,8 @@ TEST_CASE("a recording's shapes are read back as import writes them, by recordin
   CHECK_FALSE(shapes.of(Recording::snapshot, -1).known());
   CHECK(shapes.of_mean() == std::vector<StepShape>{{4, 1024}, {4, 1536}, {4, 1536}});  // the last cycle
   CHECK(shape_words(shapes.of_mean()) == "4 × 1536 and 4 × 1024 tokens a GPU");
+  CHECK(shapes.words_of(Recording::snapshot, 1) == "4 × 1536 tokens a GPU; others are of 4 × 2048 and 4 × 1024");
+  CHECK(shapes.words_of(Recording::trace, 1) == "4 × 1536 tokens a GPU, and others are of other sizes");
 }
 
 TEST_CASE("a recording whose steps differ and that does not say how has no shapes") {
