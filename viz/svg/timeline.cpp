@@ -183,10 +183,10 @@ class Page {
 
   /// In ms; of a run that counts allocator events at round numbers of these.
   [[nodiscard]] std::vector<Tick> time_ticks() const {
-    constexpr int kMost = 14;
-    if (!counts_events_) return time_.ticks(kMost);
+    constexpr int kMaxTicks = 14;
+    if (!counts_events_) return time_.ticks(kMaxTicks);
     constexpr double kEvents = 1e6;  // one a nanosecond
-    std::vector<Tick> out = Axis{time_.low * kEvents, time_.high * kEvents, time_.from, time_.to}.ticks(kMost);
+    std::vector<Tick> out = Axis{time_.low * kEvents, time_.high * kEvents, time_.from, time_.to}.ticks(kMaxTicks);
     for (Tick& tick : out) tick.value /= kEvents;
     return out;
   }
