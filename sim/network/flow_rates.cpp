@@ -7,14 +7,11 @@
 #include "core/base/check.hpp"
 
 namespace foreshard::sim {
-namespace {
 
-std::int64_t units(double value) {
-  FORESHARD_CHECK(value > 0 && value <= FlowRates::kLargest, "a share, rate or capacity of a link out of range");
-  return std::max<std::int64_t>(1, std::llround(value * static_cast<double>(FlowRates::kWholeRate)));
+std::int64_t FlowRates::units(double value) {
+  FORESHARD_CHECK(value > 0 && value <= kLargest, "a share, rate or capacity of a link out of range");
+  return std::max<std::int64_t>(1, std::llround(value * static_cast<double>(kWholeRate)));
 }
-
-}  // namespace
 
 FlowRates::FlowRates(std::span<const double> capacity) : links_(capacity.size()), full_(capacity.size(), kNotFull) {
   for (std::uint32_t l = 0; l < capacity.size(); ++l) set_capacity(l, capacity[l]);
@@ -27,6 +24,12 @@ void FlowRates::set_capacity(std::uint32_t link, double capacity) {
 }
 
 FlowRates::FlowId FlowRates::begin(std::span<const LinkShare> shares, double most) {
+  std::vector<Part> parts;
+  for (const LinkShare& share : shares) parts.push_back({share.link, units(share.share)});
+  return begin(parts, units(most));
+}
+
+FlowRates::FlowId FlowRates::begin(std::span<const Part> parts, std::int64_t most) {
   std::uint32_t id = static_cast<std::uint32_t>(flows_.size());
   if (free_.empty()) {
     flows_.emplace_back();
@@ -35,14 +38,13 @@ FlowRates::FlowId FlowRates::begin(std::span<const LinkShare> shares, double mos
     free_.pop_back();
   }
   OneFlow& flow = flows_[id];
-  flow.most = units(most);
+  flow.most = most;
   flow.rate = -1;  // none yet
   flow.there = true;
-  flow.parts.clear();
-  for (const LinkShare& share : shares) {
-    flow.parts.push_back({share.link, units(share.share)});
-    links_[share.link].at_most += Wide{flow.parts.back().share} * flow.most;
-    links_[share.link].flows.push_back({id, flow.parts.back().share});
+  flow.parts.assign(parts.begin(), parts.end());
+  for (const Part& part : parts) {
+    links_[part.link].at_most += Wide{part.share} * most;
+    links_[part.link].flows.push_back({id, part.share});
   }
   begun_.push_back(id);
   return {id};

@@ -39,8 +39,19 @@ class FlowRates {
   /// `capacity`: by link; not below 0.
   explicit FlowRates(std::span<const double> capacity);
 
-  /// A flow begins. `shares`: of a link once, above 0; `most`: above 0. Ids of flows that ended are used again, the
-  /// last one to end first. Of many at one instant: rates are those of before until settle().
+  /// What a flow takes of a link, in kWholeRate; above 0. Of flows that a symmetry turns into one another, and that
+  /// come and go together, one may stand for all, and one of their links for those that the symmetry turns it into: of
+  /// that link it takes what all of them take together, and rates are theirs to the bit.
+  struct Part {
+    std::uint32_t link = 0;
+    std::int64_t share = 0;
+  };
+  /// `value`, of what is at most kLargest and above 0, in kWholeRate; at least 1.
+  [[nodiscard]] static std::int64_t units(double value);
+
+  /// A flow begins. `parts`: of a link once; `most`: in kWholeRate, above 0. Ids of flows that ended are used again,
+  /// the last one to end first. Of many at one instant: rates are those of before until settle().
+  FlowId begin(std::span<const Part> parts, std::int64_t most);
   FlowId begin(std::span<const LinkShare> shares, double most);
   /// A flow ends; likewise.
   void end(FlowId flow);
@@ -71,10 +82,6 @@ class FlowRates {
  private:
   /// Of links that are not full.
   static constexpr std::int64_t kNotFull = INT64_MAX;
-  struct Part {
-    std::uint32_t link = 0;
-    std::int64_t share = 0;
-  };
   /// The lowest rate at which one of a flow's links is full, how many are full at it, and the next one above it.
   struct Lowest {
     std::int64_t rate = kNotFull;

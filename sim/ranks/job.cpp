@@ -166,10 +166,14 @@ class JobSimulation {
   }
 
   void find_groups() {
-    members_.resize(job_.classes.groups.size());
+    std::vector<JobNetwork::Together> together(job_.classes.groups.size());
     for (std::uint32_t c = 0; c < groups_.size(); ++c)
-      for (const std::uint32_t first : network_->groups(c))
-        members_[group_of(job_.classes.of_rank[first], {c})].push_back(first);
+      for (const std::uint32_t first : network_->groups(c)) {
+        JobNetwork::Together& one = together[group_of(job_.classes.of_rank[first], {c})];
+        one.communicator = c;
+        one.groups.push_back(first);
+      }
+    network_->set_flows(together);
   }
 
   /// The rank whose next instant is the first goes on until another one's is.
@@ -308,19 +312,17 @@ class JobSimulation {
     const RankClasses::Group& group = job_.classes.groups[index];
     if (!goes_ahead_) touched_.insert(touched_.end(), group.classes.begin(), group.classes.end());
     const std::uint32_t place = table_of(rank).op(meeting.op).communicator_place;
-    for (const std::uint32_t first : members_[index]) {
-      if (!network_->begin(group.communicator, first, request_at(rank, group.communicator, place))) return;
-      if (!rounds_[index].moving) ++moving_;
-      rounds_[index].moving = place;
-      rates_change_at_ = at;
-    }
+    if (!network_->begin(index, request_at(rank, group.communicator, place))) return;
+    ++moving_;
+    rounds_[index].moving = place;
+    rates_change_at_ = at;
   }
 
   void end_flows(std::uint32_t index, Nanoseconds at) {
     const RankClasses::Group& group = job_.classes.groups[index];
     if (!goes_ahead_) touched_.insert(touched_.end(), group.classes.begin(), group.classes.end());
     if (!rounds_[index].moving) return;
-    for (const std::uint32_t first : members_[index]) network_->end(group.communicator, first);
+    network_->end(index);
     rounds_[index].moving.reset();
     --moving_;
     rounds_[index].time = {};
@@ -335,12 +337,9 @@ class JobSimulation {
       links_change_at_ = network_->next_change(at);
     }
     network_->settle();
-    for (const JobNetwork::Changed& changed : network_->changed()) {
-      const std::uint32_t index = group_of(job_.classes.of_rank[changed.first], {changed.communicator});
-      Round& round = rounds_[index];
-      if (!round.moving || members_[index][0] != changed.first) continue;
-      const Nanoseconds time = network_->time(changed.communicator, changed.first);
-      if (time != round.time) set_time(index, time, at);
+    for (const std::uint32_t index : network_->changed()) {
+      const Nanoseconds time = network_->time(index);
+      if (time != rounds_[index].time) set_time(index, time, at);
     }
   }
 
@@ -697,11 +696,10 @@ class JobSimulation {
   std::vector<std::uint32_t> pending_;          // by class: meetings without an answer
   std::vector<std::optional<Answer>> answers_;  // by class: not yet given
   std::vector<std::uint32_t> runnable_;
-  std::vector<Meeting> meetings_;             // scratch of take_meetings
-  std::vector<std::optional<Meeting>> told_;  // scratch of run_all: by class that ran its one meeting, if it is one
-  std::optional<JobNetwork> network_;         // where groups meet
-  std::vector<std::vector<std::uint32_t>> members_;  // by group of classes: the lowest ranks of its groups
-  std::optional<Nanoseconds> rates_change_at_;       // collectives began or ended then
+  std::vector<Meeting> meetings_;               // scratch of take_meetings
+  std::vector<std::optional<Meeting>> told_;    // scratch of run_all: by class that ran its one meeting, if it is one
+  std::optional<JobNetwork> network_;           // where groups meet
+  std::optional<Nanoseconds> rates_change_at_;  // collectives began or ended then
   Nanoseconds links_change_at_ = kNever;
   std::size_t moving_ = 0;              // groups of classes that share links
   std::vector<std::uint32_t> touched_;  // ranks whose next instant may have changed

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <set>
 
 #include "core/base/check.hpp"
@@ -65,10 +64,7 @@ JobNetwork::JobNetwork(const MachineProfile& machine, const CollectiveCost& coll
     begin += job.ranks;
   }
   keep_links_that_fill(adapters);
-  if (!meets_) return;
-  rates_.emplace(capacity_);
-  change({});
-  share_links();
+  if (meets_) share_links();
 }
 
 void JobNetwork::find_flapping(const std::vector<Fabric>& fabrics) {
@@ -103,7 +99,7 @@ void JobNetwork::change(Nanoseconds at) {
   for (FlappingOne& one : flapping_) {
     const Flap& flap = flaps_[flap_of_[one.link]];
     const double left = flap.is_down(at) ? flap.link.left : 1;
-    if (left != one.left) rates_->set_capacity(one.link, left * capacity_[one.link]);
+    if (left != one.left) rates_->set_capacity(merged_[one.link], left * capacity_[one.link]);
     one.left = left;
   }
 }
@@ -195,8 +191,46 @@ std::vector<std::uint32_t> JobNetwork::groups(std::uint32_t communicator) const 
   return out;
 }
 
-JobNetwork::OneGroup& JobNetwork::of(std::uint32_t communicator, std::uint32_t first) {
-  return groups_[communicator].at(first);
+void JobNetwork::set_flows(const std::vector<Together>& together) {
+  for (const Together& one : together) {
+    flows_.emplace_back();
+    if (one.groups.empty()) continue;
+    flows_.back().group = &groups_[one.communicator].at(one.groups[0]);
+    flows_.back().first = one.groups[0];
+    flows_.back().parts.resize(flows_.back().group->shares.size());
+  }
+  merge_links(taken_of_links(together));
+  change({});
+}
+
+std::vector<std::vector<JobNetwork::Taken>> JobNetwork::taken_of_links(const std::vector<Together>& together) const {
+  std::vector<std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t>> shares(capacity_.size());
+  for (std::uint32_t flow = 0; flow < together.size(); ++flow)
+    for (const std::uint32_t first : together[flow].groups) {
+      const OneGroup& group = groups_[together[flow].communicator].at(first);
+      for (std::uint32_t p = 0; p < group.shares.size(); ++p)
+        for (const LinkShare& share : group.shares[p]) shares[share.link][{flow, p}] += FlowRates::units(share.share);
+    }
+  std::vector<std::vector<Taken>> out(shares.size());
+  for (std::size_t link = 0; link < shares.size(); ++link)
+    for (const auto& [of, share] : shares[link]) out[link].push_back({of.first, of.second, share});
+  return out;
+}
+
+/// Links of one kind of which the same flows take the same are full at one rate: one stands for all of them. A symmetry
+/// that turns groups into one another does so with their links, so that the first group is on each that any is on.
+void JobNetwork::merge_links(const std::vector<std::vector<Taken>>& taken) {
+  std::map<std::pair<std::uint32_t, std::vector<Taken>>, std::uint32_t> numbers;
+  std::vector<double> capacity;
+  for (std::uint32_t link = 0; link < capacity_.size(); ++link) {
+    const auto number = static_cast<std::uint32_t>(capacity.size());
+    const auto [at, is_new] = numbers.try_emplace({shared_.links[link], taken[link]}, number);
+    merged_.push_back(at->second);
+    if (!is_new) continue;
+    capacity.push_back(capacity_[link]);
+    for (const Taken& one : taken[link]) flows_[one.flow].parts[one.pattern].push_back({number, one.share});
+  }
+  rates_.emplace(capacity);
 }
 
 double JobNetwork::rate_alone(const OneGroup& group, NodePattern pattern) const {
@@ -238,17 +272,17 @@ JobNetwork::Curve& JobNetwork::curve_of(const OneGroup& group, std::uint32_t fir
   return curve;
 }
 
-bool JobNetwork::begin(std::uint32_t communicator, std::uint32_t first, const CollectiveRequest& request) {
-  OneGroup& group = of(communicator, first);
-  if (group.shares.empty()) return false;
+bool JobNetwork::begin(std::uint32_t groups, const CollectiveRequest& request) {
+  OneFlow& flow = flows_[groups];
+  if (flow.parts.empty()) return false;
   CollectiveRequest own = request;
-  own.rank_stride = group.stride;
-  Curve& curve = curve_of(group, first, own);
+  own.rank_stride = flow.group->stride;
+  Curve& curve = curve_of(*flow.group, flow.first, own);
   if (!curve.flows) return false;
-  group.curve = &curve;
-  group.flow = rates_->begin(group.shares[static_cast<std::size_t>(curve.pattern)], curve.most);
-  of_flow_.resize(std::max<std::size_t>(of_flow_.size(), group.flow->value + 1));
-  of_flow_[group.flow->value] = {communicator, first};
+  flow.curve = &curve;
+  flow.flow = rates_->begin(flow.parts[static_cast<std::size_t>(curve.pattern)], FlowRates::units(curve.most));
+  of_flow_.resize(std::max<std::size_t>(of_flow_.size(), flow.flow->value + 1));
+  of_flow_[flow.flow->value] = groups;
   return true;
 }
 
@@ -258,12 +292,12 @@ void JobNetwork::settle() {
   for (const FlowRates::FlowId flow : rates_->changed()) changed_.push_back(of_flow_[flow.value]);
 }
 
-void JobNetwork::end(std::uint32_t communicator, std::uint32_t first) {
-  OneGroup& group = of(communicator, first);
-  FORESHARD_CHECK(group.flow.has_value(), "a collective ends once");
-  rates_->end(*group.flow);
-  group.flow.reset();
-  group.curve = nullptr;
+void JobNetwork::end(std::uint32_t groups) {
+  OneFlow& flow = flows_[groups];
+  FORESHARD_CHECK(flow.flow.has_value(), "a collective ends once");
+  rates_->end(*flow.flow);
+  flow.flow.reset();
+  flow.curve = nullptr;
 }
 
 Nanoseconds JobNetwork::priced(const CollectiveRequest& request) {
@@ -272,11 +306,11 @@ Nanoseconds JobNetwork::priced(const CollectiveRequest& request) {
   return at->second;
 }
 
-Nanoseconds JobNetwork::time(std::uint32_t communicator, std::uint32_t first) {
-  const OneGroup& group = of(communicator, first);
-  FORESHARD_CHECK(group.flow.has_value(), "a collective that does not run has no rate");
-  Curve& curve = *group.curve;
-  const std::int64_t now = rates_->rate(*group.flow);
+Nanoseconds JobNetwork::time(std::uint32_t groups) {
+  const OneFlow& flow = flows_[groups];
+  FORESHARD_CHECK(flow.flow.has_value(), "a collective that does not run has no rate");
+  Curve& curve = *flow.curve;
+  const std::int64_t now = rates_->rate(*flow.flow);
   const double rate = static_cast<double>(now) / static_cast<double>(FlowRates::kWholeRate);
   if (now == 0) return kNever;
   if (rate >= curve.most / kRounding) return curve.at_most;

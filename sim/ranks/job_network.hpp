@@ -57,10 +57,19 @@ class JobNetwork {
   /// The lowest ranks of a communicator's groups.
   [[nodiscard]] std::vector<std::uint32_t> groups(std::uint32_t communicator) const;
 
-  /// The group of `first` begins to move what its program priced as `request`; false, and nothing begins, where that
-  /// does not leave a node.
-  bool begin(std::uint32_t communicator, std::uint32_t first, const CollectiveRequest& request);
-  void end(std::uint32_t communicator, std::uint32_t first);
+  /// Groups of one communicator that a symmetry of shared_links() turns into one another, and that begin and end
+  /// together: one flow for all.
+  struct Together {
+    std::uint32_t communicator = 0;
+    std::vector<std::uint32_t> groups;  ///< their lowest ranks, ascending; none: nothing begins
+  };
+  /// All groups, of a network that meets(), before anything begins. From now on they go by their number here.
+  void set_flows(const std::vector<Together>& together);
+
+  /// Groups begin to move what their program priced as `request`; false, and nothing begins, where that does not leave
+  /// a node.
+  bool begin(std::uint32_t groups, const CollectiveRequest& request);
+  void end(std::uint32_t groups);
   /// The first instant behind `at` at which a link carries more or less than before; kNever: none does.
   [[nodiscard]] Nanoseconds next_change(Nanoseconds at) const;
   /// Links carry what they do from `at` on.
@@ -68,15 +77,11 @@ class JobNetwork {
   /// Behind all begins, ends and changes of an instant: the rates that follow.
   void settle();
   /// Groups whose rate the last settle() changed, those that have begun among them.
-  struct Changed {
-    std::uint32_t communicator = 0;
-    std::uint32_t first = 0;  ///< lowest rank
-  };
-  [[nodiscard]] const std::vector<Changed>& changed() const { return changed_; }
+  [[nodiscard]] const std::vector<std::uint32_t>& changed() const { return changed_; }
   /// What the program took `request` to take.
   [[nodiscard]] Nanoseconds priced(const CollectiveRequest& request);
-  /// What the group's collective takes from begin to end at its present rate; kNever: a link of it carries nothing.
-  [[nodiscard]] Nanoseconds time(std::uint32_t communicator, std::uint32_t first);
+  /// What their collective takes from begin to end at its present rate; kNever: a link of it carries nothing.
+  [[nodiscard]] Nanoseconds time(std::uint32_t groups);
 
  private:
   /// A collective of one kind of groups: equal links alone, equal price.
@@ -93,10 +98,24 @@ class JobNetwork {
     std::uint32_t kind = 0;
     std::uint32_t stride = 1;                    ///< of its members
     std::vector<std::vector<LinkShare>> shares;  ///< by pattern; empty: it stays on its node
+  };
+  /// Groups that go together, as the first of them.
+  struct OneFlow {
+    const OneGroup* group = nullptr;
+    std::uint32_t first = 0;                          ///< lowest rank
+    std::vector<std::vector<FlowRates::Part>> parts;  ///< by pattern; of links as rates_ has them
     std::optional<FlowRates::FlowId> flow;
     Curve* curve = nullptr;  ///< while it runs
   };
-  [[nodiscard]] OneGroup& of(std::uint32_t communicator, std::uint32_t first);
+  /// What one flow takes of a link in one pattern, all its groups together.
+  struct Taken {
+    std::uint32_t flow = 0;
+    std::uint32_t pattern = 0;
+    std::int64_t share = 0;
+    auto operator<=>(const Taken&) const = default;
+  };
+  [[nodiscard]] std::vector<std::vector<Taken>> taken_of_links(const std::vector<Together>& together) const;
+  void merge_links(const std::vector<std::vector<Taken>>& taken);
   void add_groups(std::uint32_t communicator, const CommunicatorOptions& options, std::uint32_t begin,
                   std::uint32_t end);
   void keep_links_that_fill(const std::vector<bool>& adapters);
@@ -119,16 +138,19 @@ class JobNetwork {
   static constexpr std::uint32_t kNoFlap = UINT32_MAX;
   std::vector<std::uint32_t> flap_of_;  // by link
   struct FlappingOne {
-    std::uint32_t link = 0;
-    double left = 1;  // at present
+    std::uint32_t link = 0;  // of all
+    double left = 1;         // at present
   };
   std::vector<FlappingOne> flapping_;
   std::map<std::vector<double>, std::uint32_t> kinds_;
   std::map<std::pair<std::uint32_t, CollectiveRequest>, Curve> curves_;  // by kind, request without its place
   std::map<CollectiveRequest, Nanoseconds> priced_;
   std::optional<FlowRates> rates_;
-  std::vector<Changed> of_flow_;  // by flow: whose it is
-  std::vector<Changed> changed_;
+  std::vector<std::uint32_t>
+      merged_;  // by link: its number in rates_; one of those that the same flows take equally of
+  std::vector<OneFlow> flows_;
+  std::vector<std::uint32_t> of_flow_;  // by flow of rates_: whose it is
+  std::vector<std::uint32_t> changed_;
   SharedLinks shared_;
   bool meets_ = false;
   bool jobs_meet_ = false;

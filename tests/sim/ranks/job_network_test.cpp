@@ -92,6 +92,33 @@ Job job_on(const OnFabric& on, const std::vector<RankTraits>& ranks, bool fold, 
   return simulate_job(on.machine, request);
 }
 
+/// Each group of a mesh as a flow of its own: those of its second dimension count behind those of its first.
+class EachAlone {
+ public:
+  EachAlone(const MachineProfile& machine, const CollectiveCost& prices, const std::vector<CommunicatorOptions>& mesh,
+            std::uint32_t ranks)
+      : network_(machine, prices, {{mesh, ranks}}, kNodeGpus) {
+    REQUIRE(network_.meets());
+    std::vector<JobNetwork::Together> each;
+    for (std::uint32_t c = 0; c < mesh.size(); ++c) {
+      begin_.push_back(static_cast<std::uint32_t>(each.size()));
+      for (const std::uint32_t first : network_.groups(c)) each.push_back({c, {first}});
+    }
+    begin_.push_back(static_cast<std::uint32_t>(each.size()));
+    network_.set_flows(each);
+  }
+  [[nodiscard]] std::vector<std::uint32_t> groups(std::uint32_t communicator) const {
+    std::vector<std::uint32_t> out;
+    for (std::uint32_t i = begin_[communicator]; i < begin_[communicator + 1]; ++i) out.push_back(i);
+    return out;
+  }
+  JobNetwork* operator->() { return &network_; }
+
+ private:
+  JobNetwork network_;
+  std::vector<std::uint32_t> begin_;  // by communicator
+};
+
 }  // namespace
 
 TEST_CASE("a group alone takes its price alone, all groups of a dimension theirs together") {
@@ -103,8 +130,7 @@ TEST_CASE("a group alone takes its price alone, all groups of a dimension theirs
     const MachineProfile machine = on_leaves(leaf, over, dragonfly);
     const ModelledCollectives prices(machine);
     const std::vector<CommunicatorOptions> mesh_of = hybrid_mesh(nodes, shard);
-    JobNetwork network(machine, prices, {{mesh_of, nodes * kNodeGpus}}, kNodeGpus);
-    REQUIRE(network.meets());
+    EachAlone network(machine, prices, mesh_of, nodes * kNodeGpus);
     for (std::uint32_t c = 0; c < mesh_of.size(); ++c)
       for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
                                         CollectiveKind::all_reduce, CollectiveKind::all_to_all})
@@ -114,23 +140,23 @@ TEST_CASE("a group alone takes its price alone, all groups of a dimension theirs
           CollectiveRequest alone = request;  // no other group has a node
           alone.all_nodes = 0;
           CAPTURE(leaf, over, nodes, shard, c, static_cast<int>(kind), bytes);
-          REQUIRE(network.begin(c, groups[0], request));
-          network.settle();
+          REQUIRE(network->begin(groups[0], request));
+          network->settle();
           // Of several groups that interleave the price knows no single one.
           // A dragonfly of so few nodes has fewer groups, so wider links.
           if (mesh_of[c].node_stride == 1 && !dragonfly)
-            CHECK(within(network.time(c, groups[0]), prices.price(alone).time, 0.02));
-          const Nanoseconds first = network.time(c, groups[0]);
-          for (std::size_t i = 1; i < groups.size(); ++i) REQUIRE(network.begin(c, groups[i], request));
-          network.settle();
+            CHECK(within(network->time(groups[0]), prices.price(alone).time, 0.02));
+          const Nanoseconds first = network->time(groups[0]);
+          for (std::size_t i = 1; i < groups.size(); ++i) REQUIRE(network->begin(groups[i], request));
+          network->settle();
           Nanoseconds slowest;
-          for (const std::uint32_t group : groups) slowest = std::max(slowest, network.time(c, group));
-          CAPTURE(slowest.count, network.priced(request).count, first.count);
-          CHECK(within(slowest, network.priced(request), 0.02));
-          for (std::size_t i = 1; i < groups.size(); ++i) network.end(c, groups[i]);
-          network.settle();
-          CHECK(network.time(c, groups[0]) == first);
-          network.end(c, groups[0]);
+          for (const std::uint32_t group : groups) slowest = std::max(slowest, network->time(group));
+          CAPTURE(slowest.count, network->priced(request).count, first.count);
+          CHECK(within(slowest, network->priced(request), 0.02));
+          for (std::size_t i = 1; i < groups.size(); ++i) network->end(groups[i]);
+          network->settle();
+          CHECK(network->time(groups[0]) == first);
+          network->end(groups[0]);
         }
   }
 }
@@ -139,20 +165,57 @@ TEST_CASE("groups of two dimensions share a leaf's uplinks while both run") {
   const MachineProfile machine = on_leaves(4, 4);
   const ModelledCollectives prices(machine);
   const std::vector<CommunicatorOptions> mesh_of = hybrid_mesh(16, 8);
-  JobNetwork network(machine, prices, {{mesh_of, 32}}, kNodeGpus);
-  REQUIRE(network.meets());
+  EachAlone network(machine, prices, mesh_of, 32);
   const CollectiveRequest scatter = request_of(mesh_of[0], CollectiveKind::reduce_scatter, Bytes{1} << 28);
   const CollectiveRequest reduce = request_of(mesh_of[1], CollectiveKind::all_reduce, Bytes{1} << 28);
-  REQUIRE(network.begin(0, 0, scatter));
-  network.settle();
-  const Nanoseconds alone = network.time(0, 0);
-  for (const std::uint32_t first : network.groups(1)) REQUIRE(network.begin(1, first, reduce));
-  network.settle();
+  REQUIRE(network->begin(0, scatter));
+  network->settle();
+  const Nanoseconds alone = network->time(0);
+  for (const std::uint32_t first : network.groups(1)) REQUIRE(network->begin(first, reduce));
+  network->settle();
   // A leaf lets one node's worth out. Of each rail four replica groups cross it, beside the shard group's ring.
-  CHECK(network.time(0, 0).count > 2 * alone.count);
-  for (const std::uint32_t first : network.groups(1)) network.end(1, first);
-  network.settle();
-  CHECK(network.time(0, 0) == alone);
+  CHECK(network->time(0).count > 2 * alone.count);
+  for (const std::uint32_t first : network.groups(1)) network->end(first);
+  network->settle();
+  CHECK(network->time(0) == alone);
+}
+
+TEST_CASE("groups that go together as one flow take what each takes as a flow of its own") {
+  for (const auto& [leaf, over, nodes, shard, dragonfly] :
+       {std::tuple{4U, 4.0, 16U, 8U, false}, {4U, 4.0, 16U, 2U, false}, {2U, 2.0, 8U, 4U, true}}) {
+    const MachineProfile machine = on_leaves(leaf, over, dragonfly);
+    const ModelledCollectives prices(machine);
+    const std::vector<CommunicatorOptions> mesh_of = hybrid_mesh(nodes, shard);
+    EachAlone each(machine, prices, mesh_of, nodes * kNodeGpus);
+    JobNetwork folded(machine, prices, {{mesh_of, nodes * kNodeGpus}}, kNodeGpus);
+    const RankClasses classes =
+        rank_classes(std::vector<RankTraits>(nodes * kNodeGpus), {{groups_of(mesh_of[0])}, {groups_of(mesh_of[1])}},
+                     true, &folded.shared_links());
+    std::vector<JobNetwork::Together> together(classes.groups.size());
+    std::vector<std::vector<std::uint32_t>> members(classes.groups.size());  // as `each` counts them
+    for (std::uint32_t c = 0; c < 2; ++c)
+      for (std::size_t i = 0; i < folded.groups(c).size(); ++i) {
+        const std::uint32_t first = folded.groups(c)[i];
+        const std::uint32_t index = classes.classes[classes.of_rank[first]].group[c];
+        together[index].communicator = c;
+        together[index].groups.push_back(first);
+        members[index].push_back(each.groups(c)[i]);
+      }
+    folded.set_flows(together);
+    CHECK(together.size() < each.groups(0).size() + each.groups(1).size());
+    const CollectiveRequest scatter = request_of(mesh_of[0], CollectiveKind::reduce_scatter, Bytes{1} << 28);
+    const CollectiveRequest reduce = request_of(mesh_of[1], CollectiveKind::all_reduce, Bytes{1} << 28);
+    for (std::uint32_t index = 0; index < together.size(); ++index) {
+      const CollectiveRequest& request = together[index].communicator == 0 ? scatter : reduce;
+      const bool begun = folded.begin(index, request);
+      for (const std::uint32_t one : members[index]) REQUIRE(each->begin(one, request) == begun);
+      folded.settle();
+      each->settle();
+      CAPTURE(leaf, nodes, shard, dragonfly, index);
+      for (std::uint32_t other = 0; begun && other <= index; ++other)
+        for (const std::uint32_t one : members[other]) CHECK(folded.time(other) == each->time(one));
+    }
+  }
 }
 
 TEST_CASE("jobs without a shared link behind the adapters have no network") {
