@@ -82,6 +82,25 @@ Nanoseconds Engine::completion(EventId event) const {
   return latest;
 }
 
+std::int64_t Engine::left_on(StreamId stream) const {
+  if (stream.value >= streams_.size() || !lanes_[stream.value].running || first(stream.value).communicator.valid())
+    return 0;
+  return (lanes_[stream.value].remaining >> kWorkShift) + 1;
+}
+
+Engine::CollectiveCourse Engine::collective(CommunicatorId communicator) const {
+  if (communicator.value >= communicators_.size()) return {};
+  CollectiveCourse out{communicators_[communicator.value].head, Gate::open, 0, kFullRate};
+  const std::vector<std::uint32_t>& ops = table_.communicator_ops(communicator.value);
+  if (out.place >= ops.size()) return out;
+  const std::uint32_t stream = table_.ops()[ops[out.place]].stream.value;
+  if (!lanes_[stream].running || streams_[stream].first != ops[out.place]) return out;
+  out.gate = lanes_[stream].gate;
+  out.left = lanes_[stream].remaining >> kWorkShift;
+  out.pace = streams_[stream].pace;
+  return out;
+}
+
 void Engine::count_gap_issues(std::int64_t before) {
   while (gap_first_ < gap_issues_.size() && gap_issues_[gap_first_] < before) {
     ++gap_first_;

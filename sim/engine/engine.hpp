@@ -159,6 +159,22 @@ class Engine : private EngineCourse {
     return stream.value < streams_.size() ? streams_[stream.value].issued - streams_[stream.value].head : 0;
   }
   [[nodiscard]] std::size_t unfinished() const { return issued_ - ended_; }
+  /// How many ops of a stream have ended, and what the next one has left to do while it runs, in ns at kFullRate, begun
+  /// ones among them; 0: it does not run, or is a collective.
+  [[nodiscard]] std::uint32_t ended_on(StreamId stream) const {
+    return stream.value < streams_.size() ? streams_[stream.value].head : 0;
+  }
+  [[nodiscard]] std::int64_t left_on(StreamId stream) const;
+  /// How far a joint collective is; everything else is `open`.
+  enum class Gate : std::uint8_t { open = 0, arrived = 1, moving = 2, done = 3 };
+  /// The collective that a communicator is at.
+  struct CollectiveCourse {
+    std::uint32_t place = 0;  ///< among its communicator's
+    Gate gate = Gate::open;   ///< open: it has not begun
+    std::int64_t left = 0;    ///< ns at kFullRate, once it has begun
+    std::int64_t pace = kFullRate;
+  };
+  [[nodiscard]] CollectiveCourse collective(CommunicatorId communicator) const;
   /// The last instant processed.
   [[nodiscard]] Nanoseconds now() const { return {now_}; }
   /// Start and end of ops that have not come to it are kNever. Empty where timings are not kept.
@@ -209,8 +225,6 @@ class Engine : private EngineCourse {
   void prefetch_times() const;
 
  private:
-  /// How far a joint collective is; everything else is `open`.
-  enum class Gate : std::uint8_t { open = 0, arrived = 1, moving = 2, done = 3 };
   struct StreamCourse {
     std::uint32_t head = 0;                  // place of the first unfinished op
     std::uint32_t issued = 0;                // ops

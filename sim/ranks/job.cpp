@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <deque>
 #include <set>
+#include <utility>
 
 #include "core/base/check.hpp"
-#include "sim/parallel/for_each.hpp"
+#include "sim/parallel/workers.hpp"
+#include "sim/ranks/ahead.hpp"
+#include "sim/ranks/first_of.hpp"
 #include "sim/ranks/job_network.hpp"
 
 namespace foreshard::sim {
@@ -35,52 +37,14 @@ struct Round {
   std::size_t last_step = 0;            // in which the last class was when it arrived
   std::optional<std::uint32_t> moving;  // its place among its communicator's, where it shares links
   Nanoseconds time;                     // that it takes at its present rate
+  std::int64_t most_pace = kFullRate;   // that links could leave it
   Nanoseconds expected;                 // the latest arrival, or end, that a class came to going ahead
-};
-
-/// Whose time is the first; of equal ones the lowest.
-class FirstOf {
- public:
-  explicit FirstOf(std::size_t count) : size_(std::bit_ceil(std::max<std::size_t>(count, 1))) {
-    times_.assign(2 * size_, kNever);
-  }
-  void set(std::size_t i, Nanoseconds time) {
-    times_[size_ + i] = time;
-    for (std::size_t at = (size_ + i) / 2; at > 0; at /= 2) {
-      const Nanoseconds first = std::min(times_[2 * at], times_[2 * at + 1]);
-      if (times_[at] == first) return;
-      times_[at] = first;
-    }
-  }
-  [[nodiscard]] Nanoseconds time() const { return times_[1]; }
-  [[nodiscard]] std::size_t first() const {
-    std::size_t at = 1;
-    while (at < size_) at = times_[2 * at] <= times_[2 * at + 1] ? 2 * at : 2 * at + 1;
-    return at - size_;
-  }
-
- private:
-  std::size_t size_;
-  std::vector<Nanoseconds> times_;  // a tree of minima: of 2i and 2i + 1 at i
-};
-
-/// What a rank hears of a collective.
-struct Answer {
-  enum class What : std::uint8_t {
-    all_there = 0,
-    all_done = 1,
-    pace = 2,  ///< what the links leave it from now on
-  };
-  What what = What::all_there;
-  CommunicatorId communicator;
-  Nanoseconds at;
-  std::int64_t pace = kFullRate;
-  bool behind = false;  ///< what else the rank does at that instant
 };
 
 class JobSimulation {
  public:
-  JobSimulation(const MachineProfile& machine, const JobRequest& request) : request_(request) {
+  JobSimulation(const MachineProfile& machine, const JobRequest& request)
+      : request_(request), workers_(request.threads) {
     check();
     for (const CommunicatorOptions& options : request.programs[0]->communicators)
       job_.communicators.push_back(groups_of(options));
@@ -205,29 +169,40 @@ class JobSimulation {
 
   /// Each rank goes on to its next meeting, as if nothing of others came before, and back to where it was marked if
   /// something does. The first meeting of all holds, and so does all before it: whatever others still do is later.
+  /// A rank is left alone until its next meeting may be the first.
   void run_ahead_of_rates() {
-    for (std::uint32_t i = 0; i < ranks_.size(); ++i) touch(i);
     links_change_at_ = network_->next_change({});
+    for (std::uint32_t i = 0; i < ranks_.size(); ++i) batch_.push_back(i);
+    go_on();
     for (;;) {
-      run_touched();
       const Nanoseconds next = order_->time();
       const Nanoseconds change = next_change(next);
       if (request_.last_step) left_at_ = {-ends_->time().count};
-      if (std::min(next, change) > left_at_) return;
+      if (std::min(next, change) > left_at_) break;
       if (next > change) {
         now_ = change;
         change_rates(change);
-        for (const std::uint32_t rank : held_) touch(rank);
-        held_.clear();
         continue;
       }
-      if (next == kNever) return;
+      if (next == kNever) {
+        if (go_on_before(kNever)) continue;
+        return;
+      }
       now_ = next;
       const auto first = static_cast<std::uint32_t>(order_->first());
-      is_ahead_[first] = false;
-      touch(first);
-      take_meetings(first);
+      if (!ahead_[first].meetings.empty()) {
+        take_ahead(first);
+        continue;
+      }
+      order_->each_to(now_, [&](std::size_t one) {
+        if (ahead_[one].meetings.empty()) batch_.push_back(static_cast<std::uint32_t>(one));
+      });
+      for (const std::uint32_t one : free_)
+        if (ahead_[one].is_free && order_->of(one) > now_) batch_.push_back(one);
+      free_.clear();
+      go_on();
     }
+    static_cast<void>(go_on_before({left_at_.count + 1}));
   }
 
   void set_up_ahead() {
@@ -236,43 +211,74 @@ class JobSimulation {
     if (request_.last_step)
       for (std::uint32_t i = 0; i < ranks_.size(); ++i)
         if (is_own(i)) ends_->set(i, {-kNever.count});
-    is_ahead_.resize(ranks_.size());
-    is_touched_.resize(ranks_.size());
-    waits_.resize(ranks_.size() * groups_.size());
+    ahead_ = std::vector<Ahead>(ranks_.size());
+    for (const HostProgram* program : request_.programs) needs_.emplace_back(program->table);
   }
 
-  void touch(std::uint32_t rank) {
-    if (!is_touched_[rank]) touched_.push_back(rank);
-    is_touched_[rank] = true;
-  }
-
-  /// Up to now_ if rates change then, else beyond it.
-  void run_touched() {
-    const bool held = rates_change_at_.has_value();
-    for_batches(touched_, [&](std::uint32_t one) {
-      Rank& rank = ranks_[one];
-      give_answer(one);
-      const Nanoseconds until = held ? Nanoseconds{now_.count + 1} : expected_answer(one);
-      if (rank.next() >= until) return;
-      rank.mark();
-      is_ahead_[one] = true;
-      rank.run_before(until);
-    });
-    for (const std::uint32_t one : touched_) {
-      is_touched_[one] = false;
-      const Rank& rank = ranks_[one];
-      const std::span<const Meeting> meetings = rank.engine().meetings();
-      order_->set(one, meetings.empty() ? rank.next() : rank.engine().now());
-      for (const Meeting& meeting : meetings) {
+  /// The ranks of batch_ to their next meetings, before `until`; none: as far as may not be in vain.
+  void go_on(std::optional<Nanoseconds> until = {}) {
+    for_batches(batch_, [&](std::uint32_t one) { go_ahead(one, until); });
+    for (const std::uint32_t one : batch_) {
+      const Ahead& ahead = ahead_[one];
+      order_->set(one, ahead.meetings.empty() ? std::max(ahead.then, ahead.next.earliest()) : ahead.reached);
+      for (const Meeting& meeting : ahead.meetings) {
         Round& round = rounds_[group_of(one, meeting.communicator)];
         round.expected = std::max(round.expected, meeting.at);
       }
-      if (held && meetings.empty()) held_.push_back(one);
-      if (request_.last_step && is_own(one))
-        ends_->set(one, {rank.step_ends().size() > *request_.last_step ? -rank.step_ends()[*request_.last_step].count
-                                                                       : -kNever.count});
+      if (request_.last_step && is_own(one)) ends_->set(one, {-ahead.last_end.count});
     }
-    touched_.clear();
+    batch_.clear();
+  }
+
+  /// All that came to no meeting, and have more to do, up to then; false where there are none.
+  bool go_on_before(Nanoseconds until) {
+    for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
+      const Ahead& ahead = ahead_[i];
+      if (ahead.meetings.empty() && (ahead.then < until || !ahead.answers.empty())) batch_.push_back(i);
+    }
+    const bool any = !batch_.empty();
+    go_on(until);
+    return any;
+  }
+
+  /// On any thread.
+  void go_ahead(std::uint32_t index, std::optional<Nanoseconds> until) {
+    Ahead& ahead = ahead_[index];
+    Rank& rank = ranks_[index];
+    Engine& engine = rank.engine();
+    if (ahead.goes_back) rank.rewind();
+    if (ahead.told) engine.clear_meetings();
+    if (ahead.is_ahead) ahead.stands = ahead.next;  // it stopped before what holds now
+    ahead.goes_back = ahead.told = ahead.is_ahead = ahead.is_free = false;
+    for (const Answer& answer : ahead.answers) {
+      rank.run_before(answer.behind ? Nanoseconds{answer.at.count + 1} : answer.at);
+      FORESHARD_CHECK(engine.meetings().empty(), "a meeting before the first of all");
+      give(engine, answer);
+    }
+    ahead.answers.clear();
+    const Nanoseconds end = until ? *until : expected_answer(index);
+    if (rank.next() < end) {
+      ahead.is_marked = !ahead.stands.is_free();
+      if (ahead.is_marked) rank.mark();
+      ahead.is_ahead = true;
+      rank.run_before(end);
+    }
+    const std::span<const Meeting> meetings = engine.meetings();
+    for (const Meeting& meeting : meetings) {
+      FORESHARD_CHECK(meeting.at >= now_, "a meeting before the first of all");
+      ahead.meetings.push_back(meeting);
+    }
+    ahead.reached = engine.now();
+    ahead.then = rank.next();
+    ahead.step = rank.step_ends().size();
+    ahead.last_end =
+        request_.last_step && ahead.step > *request_.last_step ? rank.step_ends()[*request_.last_step] : kNever;
+    ByCommunicator<std::int64_t> most_pace;
+    for (std::uint32_t c = 0; c < groups_.size(); ++c) most_pace.push_back(rounds_[group_of(index, {c})].most_pace);
+    const RankTraits& traits = request_.ranks[job_.classes.classes[index].first];
+    ahead.next.find(engine, needs_[traits.program], request_.jitter.kernels.deviation > 0 ? 0 : traits.kernels,
+                    most_pace);
+    if (!ahead.is_ahead) ahead.stands = ahead.next;
   }
 
   /// A guess at when the rank hears of others; kNever: it waits for none, or none is known of. Beyond it the rank would
@@ -280,20 +286,50 @@ class JobSimulation {
   [[nodiscard]] Nanoseconds expected_answer(std::uint32_t rank) const {
     Nanoseconds out = kNever;
     for (std::uint32_t c = 0; c < groups_.size(); ++c) {
-      if (!waits_[rank * groups_.size() + c]) continue;
+      if (!ahead_[rank].stands.waits({c})) continue;
       const Nanoseconds expected = rounds_[group_of(rank, {c})].expected;
       if (expected > now_) out = std::min(out, expected);
     }
     return out;
   }
 
-  /// Brings a rank that may have gone ahead to an instant that holds, before what it does then, or behind it.
-  void bring(std::uint32_t index, Nanoseconds at, bool behind) {
-    Rank& rank = ranks_[index];
-    if (is_ahead_[index] && (rank.engine().now() > at || (!behind && rank.engine().now() == at))) rank.rewind();
-    is_ahead_[index] = false;
-    rank.run_before(behind ? Nanoseconds{at.count + 1} : at);
-    FORESHARD_CHECK(rank.engine().meetings().empty(), "a meeting before the first of all");
+  /// The meetings to which a rank came are the first of all.
+  void take_ahead(std::uint32_t rank) {
+    Ahead& ahead = ahead_[rank];
+    meetings_.assign(ahead.meetings.begin(), ahead.meetings.end());
+    ahead.meetings.clear();
+    ahead.stands = ahead.next;
+    ahead.is_ahead = false;
+    ahead.told = true;
+    ahead.then = {};
+    order_->set(rank, std::max(now_, ahead.stands.earliest()));
+    for (const Meeting& meeting : meetings_) take(rank, meeting);
+  }
+
+  /// Is given when the rank goes on.
+  void answer_ahead(std::uint32_t rank, const Answer& answer) {
+    Ahead& ahead = ahead_[rank];
+    if (answer.what == Answer::What::pace && !ahead.stands.set_pace(answer.communicator, answer.pace)) return;
+    if (ahead.is_ahead) {
+      ahead.goes_back = ahead.reached > answer.at || (!answer.behind && ahead.reached == answer.at);
+      FORESHARD_CHECK(ahead.goes_back ? ahead.is_marked : ahead.meetings.empty(), "a meeting before the first of all");
+      ahead.meetings.clear();
+      if (!ahead.goes_back) {
+        ahead.stands = ahead.next;
+        if (answer.what == Answer::What::pace) ahead.stands.set_pace(answer.communicator, answer.pace);
+      } else if (ahead.last_end > answer.at && request_.last_step && is_own(rank)) {
+        ahead.last_end = kNever;
+        ends_->set(rank, {-kNever.count});
+      }
+      ahead.is_ahead = false;
+    }
+    if (answer.what == Answer::What::all_there)
+      ahead.stands.begin(answer.communicator, answer.at, rounds_[group_of(rank, answer.communicator)].most_pace);
+    if (answer.what == Answer::What::all_done) ahead.stands.end(answer.communicator, answer.at);
+    ahead.answers.push_back(answer);
+    order_->set(rank, std::max(answer.at, ahead.stands.earliest()));
+    if (std::exchange(ahead.is_free, ahead.stands.is_free()) || !ahead.is_free) return;
+    free_.push_back(rank);
   }
 
   /// Of a rank's steps those that ended by then.
@@ -315,6 +351,10 @@ class JobSimulation {
     if (!network_->begin(index, request_at(rank, group.communicator, place))) return;
     ++moving_;
     rounds_[index].moving = place;
+    rounds_[index].most_pace = kFullRate;
+    each_pace(index, network_->least_time(index), [&](std::size_t, std::int64_t pace) {
+      rounds_[index].most_pace = std::max(rounds_[index].most_pace, pace);
+    });
     rates_change_at_ = at;
   }
 
@@ -348,16 +388,27 @@ class JobSimulation {
     const RankClasses::Group& group = job_.classes.groups[index];
     Round& round = rounds_[index];
     round.time = time;
+    each_pace(index, time, [&](std::size_t i, std::int64_t pace) {
+      const std::uint32_t rank = group.classes[i];
+      FORESHARD_CHECK(pace <= round.most_pace, "a collective faster than alone");
+      if (keep_[rank]) job_.ranks[rank].meetings[group.communicator].back().paces.push_back({at, pace});
+      if (round.over[i]) return;
+      answer(rank, {Answer::What::pace, {group.communicator}, at, pace, true});
+      if (!goes_ahead_) touched_.push_back(rank);
+    });
+  }
+
+  /// Calls `take` with the place of each class in a group that moves, and its pace where that takes `time`.
+  template <class Take>
+  void each_pace(std::uint32_t index, Nanoseconds time, const Take& take) {
+    const RankClasses::Group& group = job_.classes.groups[index];
     const HostProgram* of = nullptr;
     std::int64_t pace = 0;
     for (std::size_t i = 0; i < group.classes.size(); ++i) {
       const std::uint32_t rank = group.classes[i];
-      if (&program_of(rank) != of) pace = pace_of(rank, group.communicator, *round.moving, time);
+      if (&program_of(rank) != of) pace = pace_of(rank, group.communicator, *rounds_[index].moving, time);
       of = &program_of(rank);
-      if (keep_[rank]) job_.ranks[rank].meetings[group.communicator].back().paces.push_back({at, pace});
-      if (round.over[i]) continue;
-      answer(rank, {Answer::What::pace, {group.communicator}, at, pace, true});
-      if (!goes_ahead_) touched_.push_back(rank);
+      take(i, pace);
     }
   }
 
@@ -456,17 +507,17 @@ class JobSimulation {
   /// `run` of each of these ranks, on all threads.
   template <class Run>
   void for_batches(const std::vector<std::uint32_t>& ranks, const Run& run) {
-    constexpr std::size_t kBatch = 64;  // ranks: some milliseconds, beside which starting threads is nothing
+    constexpr std::size_t kMost = 64, kLeast = 4;  // ranks: some microseconds each
+    const std::size_t size = std::clamp(ranks.size() / (4 * std::max<std::size_t>(request_.threads, 1)), kLeast, kMost);
     const auto run_batch = [&](std::size_t batch) {
-      const std::size_t end = std::min(ranks.size(), (batch + 1) * kBatch);
-      for (std::size_t i = batch * kBatch; i < end; ++i) {
+      const std::size_t end = std::min(ranks.size(), (batch + 1) * size);
+      for (std::size_t i = batch * size; i < end; ++i) {
         if (i + 2 < end) ranks_[ranks[i + 2]].prefetch();
         if (i + 1 < end) ranks_[ranks[i + 1]].prefetch_times();
         run(ranks[i]);
       }
     };
-    const std::size_t batches = (ranks.size() + kBatch - 1) / kBatch;
-    for_each(batches, batches > 1 ? request_.threads : 1, run_batch);
+    workers_.for_each(static_cast<std::uint32_t>((ranks.size() + size - 1) / size), run_batch);
   }
 
   void check() const {
@@ -501,7 +552,6 @@ class JobSimulation {
   }
 
   void take(std::uint32_t rank, const Meeting& meeting) {
-    if (goes_ahead_) waits_[rank * groups_.size() + meeting.communicator.value] = true;
     meeting.kind == Meeting::Kind::arrived ? arrive(rank, meeting) : end(rank, meeting);
   }
 
@@ -528,11 +578,12 @@ class JobSimulation {
         (meeting.at == round.last_arrival && rank < round.last_class)) {
       round.last_arrival = meeting.at;
       round.last_class = rank;
-      round.last_step = ranks_[rank].step_ends().size();
+      round.last_step = goes_ahead_ ? ahead_[rank].step : 0;
     }
     if (++round.arrived < classes.size()) return;
     for (std::size_t i = 1; i < classes.size(); ++i)
       if (!is_same_call(classes[0], round.ops[0], classes[i], round.ops[i])) return;  // nobody ever hears of it
+    if (network_) begin_flows(index, rank, meeting, round.last_arrival);
     JobRank& last = job_.ranks[round.last_class];
     // The last one to come is in it.
     const std::size_t step = goes_ahead_ ? round.last_step : ranks_[round.last_class].step_ends().size();
@@ -548,7 +599,6 @@ class JobSimulation {
       answer(classes[i], {Answer::What::all_there, meeting.communicator, round.last_arrival, 0, classes[i] < rank});
     }
     round.expected = {};
-    if (network_) begin_flows(index, rank, meeting, round.last_arrival);
   }
 
   /// NCCL puts the calls of a communicator together by their order alone, and cannot go on where they are not of one
@@ -591,18 +641,18 @@ class JobSimulation {
     round.expected = {};
   }
 
-  /// The last answer that a rank waits for, or hears at an instant, is given where it runs on, on its thread; in order
-  /// of time, at once.
+  /// The last answer that a rank waits for is given where it runs on, on its thread; in order of time, at once.
   void answer(std::uint32_t rank, const Answer& answer) {
     if (goes_ahead_) {
-      give_answer(rank);
-      if (answer.what != Answer::What::pace) waits_[rank * groups_.size() + answer.communicator.value] = false;
-      touch(rank);
+      answer_ahead(rank, answer);
+      return;
+    }
+    if (network_) {
+      give(ranks_[rank].engine(), answer);
+      return;
     }
     answers_[rank] = answer;
-    if (answer.what != Answer::What::pace) --pending_[rank];
-    if (goes_ahead_) return;
-    if (pending_[rank] == 0 && !network_)
+    if (--pending_[rank] == 0)
       runnable_.push_back(rank);
     else
       give_answer(rank);
@@ -611,16 +661,17 @@ class JobSimulation {
   void give_answer(std::uint32_t rank) {
     std::optional<Answer> answer;
     answer.swap(answers_[rank]);
-    if (!answer) return;
-    if (goes_ahead_) bring(rank, answer->at, answer->behind);
-    Engine& engine = ranks_[rank].engine();
-    switch (answer->what) {
+    if (answer) give(ranks_[rank].engine(), *answer);
+  }
+
+  static void give(Engine& engine, const Answer& answer) {
+    switch (answer.what) {
       case Answer::What::all_there:
-        return engine.release(answer->communicator, answer->at);
+        return engine.release(answer.communicator, answer.at);
       case Answer::What::all_done:
-        return engine.finish(answer->communicator, answer->at);
+        return engine.finish(answer.communicator, answer.at);
       case Answer::What::pace:
-        return engine.set_pace(answer->communicator, answer->pace, answer->at);
+        return engine.set_pace(answer.communicator, answer.pace, answer.at);
     }
   }
 
@@ -682,6 +733,7 @@ class JobSimulation {
   }
 
   const JobRequest& request_;
+  Workers workers_;
   Job job_;
   std::vector<JobGroups> groups_;       // by communicator, of both jobs where there is one beside
   std::deque<RateTable> rates_;         // by program
@@ -705,14 +757,14 @@ class JobSimulation {
   std::vector<std::uint32_t> touched_;  // ranks whose next instant may have changed
   // Where ranks go ahead of rates that may change:
   bool goes_ahead_ = false;
-  Nanoseconds now_;                       // up to here all holds
-  std::optional<FirstOf> order_;          // by class: its next meeting, or where it stopped before one
-  std::optional<FirstOf> ends_;           // by class of this job: the end of the last step, less than 0
-  Nanoseconds left_at_ = kNever;          // the latest of them, when the job was left
-  std::vector<std::uint8_t> is_ahead_;    // by class: it may have to go back to its mark
-  std::vector<std::uint8_t> is_touched_;  // by class: it is among touched_
-  std::vector<std::uint8_t> waits_;       // by class and communicator: it has not heard
-  std::vector<std::uint32_t> held_;       // classes that wait at now_ for rates to change
+  Nanoseconds now_;                   // up to here all holds
+  std::optional<FirstOf> order_;      // by class: its next meeting, or a time before which it has none
+  std::optional<FirstOf> ends_;       // by class of this job: the end of the last step, less than 0
+  Nanoseconds left_at_ = kNever;      // the latest of them, when the job was left
+  std::vector<Ahead> ahead_;          // by class
+  std::deque<MeetingNeeds> needs_;    // by program
+  std::vector<std::uint32_t> batch_;  // classes to go on
+  std::vector<std::uint32_t> free_;   // classes to whose next meetings nobody has anything to say
 };
 
 }  // namespace

@@ -82,6 +82,8 @@ class JobNetwork {
   [[nodiscard]] Nanoseconds priced(const CollectiveRequest& request);
   /// What their collective takes from begin to end at its present rate; kNever: a link of it carries nothing.
   [[nodiscard]] Nanoseconds time(std::uint32_t groups);
+  /// What it takes at least, at any rate.
+  [[nodiscard]] Nanoseconds least_time(std::uint32_t groups) const { return flows_[groups].curve->at_most; }
 
  private:
   /// A collective of one kind of groups: equal links alone, equal price.
