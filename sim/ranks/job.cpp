@@ -507,8 +507,8 @@ class JobSimulation {
   /// `run` of each of these ranks, on all threads.
   template <class Run>
   void for_batches(const std::vector<std::uint32_t>& ranks, const Run& run) {
-    constexpr std::size_t kMost = 64, kLeast = 4;  // ranks: some microseconds each
-    const std::size_t size = std::clamp(ranks.size() / (4 * std::max<std::size_t>(request_.threads, 1)), kLeast, kMost);
+    constexpr std::size_t kMax = 64, kMin = 4;  // ranks: some microseconds each
+    const std::size_t size = std::clamp(ranks.size() / (4 * std::max<std::size_t>(request_.threads, 1)), kMin, kMax);
     const auto run_batch = [&](std::size_t batch) {
       const std::size_t end = std::min(ranks.size(), (batch + 1) * size);
       for (std::size_t i = batch * size; i < end; ++i) {

@@ -6,8 +6,8 @@
 //
 // Where groups can meet on a link behind the adapters (job_network.hpp), a collective that begins or ends changes the
 // rates of others from that instant on, and so does a link that flaps, once all that happens then has happened, so that
-// no order within it decides. Each rank goes ahead to its next meeting; where something changes before, it goes back to
-// its mark. A job with a link that flaps has no steps that repeat.
+// no order within it decides. Each rank goes ahead to its next meeting once that may be the first (next_meetings.hpp);
+// where something changes before, it goes back to its mark. A job with a link that flaps has no steps that repeat.
 //
 // How else: each rank runs until a collective has something to tell; once all its ranks are there, they run on. Where
 // two communicators make every rank wait for another one, the rank whose next instant is the first goes on: nobody can
