@@ -1,9 +1,10 @@
 // Speed of a job of many ranks: rank-ops a second, folded and each rank unlike the others, by the engine's short ways
-// and by its long one; trials a second.
+// and by its long one; the same where groups meet on links; trials a second.
 #include <benchmark/benchmark.h>
 
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
 #include "sim/parallel/for_each.hpp"
 #include "sim/predict/simulate.hpp"
 #include "sim/ranks/trials.hpp"
@@ -80,6 +81,34 @@ BENCHMARK_CAPTURE(deep, reach, JobRequest{.threads = hardware_threads()})
     ->Iterations(1)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
+
+/// Eight replicas on a fat tree that blocks: their groups meet on its links.
+void meeting(benchmark::State& state, JobRequest request) {
+  Settings settings = settings_of(state);
+  settings.batch = 1;
+  settings.seq = 4096;
+  settings.replicate = 8;
+  MachineProfile machine = *builtin_profile("h200");
+  machine.network.leaf_nodes = 4;
+  machine.network.oversubscription = 4;
+  const HostProgram program = program_of(settings, machine, "llama3-70b");
+  const ModelledCollectives prices(machine);
+  request.programs = {&program};
+  request.ranks.resize(static_cast<std::size_t>(state.range(0)));
+  for (std::size_t i = 0; i < request.ranks.size(); ++i)
+    request.ranks[i].kernels = 1 + 1e-5 * static_cast<double>(i * 7919 % 1009);
+  request.fabric = {&prices, settings.gpus};
+  std::int64_t ops = 0;
+  for (auto _ : state) {
+    const Job job = simulate_job(machine, request);
+    if (!job.paced || !job.stuck.empty()) state.SkipWithError("no groups meet, or some do not go on");
+    ops += static_cast<std::int64_t>(program.table.ops().size() * request.ranks.size());
+  }
+  state.SetItemsProcessed(ops);
+}
+/// On one thread, so that one run says what going ahead is worth.
+BENCHMARK_CAPTURE(meeting, ahead, JobRequest{})->Arg(256)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(meeting, in_order, JobRequest{.ahead = false})->Arg(256)->Unit(benchmark::kMillisecond);
 
 /// On one thread, each of two steps.
 void trials(benchmark::State& state) {
