@@ -2,12 +2,12 @@
 """What the exchanges of torchtitan's expert parallelism cost the host, timed inside a training and without a profiler:
 functional collectives (torch.distributed._functional_collectives) by hand and with autograd, forward and backward.
 
-    torchrun --nproc-per-node 1 tools/probe_exchange.py --config CONFIG [--batch N] [--steps N] --out FILE.json
+    torchrun --nproc-per-node 2 tools/probe_exchange.py --config CONFIG [--batch N] [--steps N] --out FILE.json
 
 CONFIG is a config.json of mixtral or qwen3_moe. The model trains as tools/record_check/hf_experts.py has it; experts are
-exchanged over a group of all ranks, which may be one: what the host does is the same. Written: for each part its median
-and quartiles in us over blocks and steps. `expert_major` is sixteen launches of small kernels in a row, which profiles
-have prices for: it says how fast this host is beside theirs.
+exchanged over a group of all ranks. Written: for each part its median and quartiles in us over blocks and steps.
+`expert_major` is thirteen launches of small kernels and four views in a row, which profiles have prices for: it says how
+fast this host is beside theirs. One rank alone has two copies less in it, and other times in backward.
 """
 
 import argparse

@@ -49,7 +49,7 @@ enum class HostCall : std::uint8_t {
   optimizer_launch = 31,     ///< each multi-tensor launch
   optimizer_parameter = 32,  ///< per parameter: state lookup, grouping
   all_to_all = 33,           ///< forward: a functional collective (torch.distributed._functional_collectives), issued
-  all_to_all_wait = 34,      ///< forward: AsyncCollectiveTensor's wait_tensor, by itself or in the op that uses it first
+  all_to_all_wait = 34,  ///< forward: AsyncCollectiveTensor's wait_tensor, by itself or in the op that uses it first
   backward_all_to_all = 35,  ///< autograd node of such a collective: issue and wait_tensor
 };
 inline constexpr std::size_t kHostCalls = 36;

@@ -79,6 +79,16 @@ constexpr std::array<const char*, 8> kAddedLater{
     "/prediction/difference_host", "/prediction/difference_model_host", "/host/calls/all_to_all",
     "/host/calls/all_to_all_wait", "/host/calls/backward_all_to_all"};
 
+/// What `added` says it was fitted on, so that `/measurements` of the profile names it.
+void add_measurements(Json& root, const Json& added, const Json& known) {
+  if (!added.is_object() || !added.contains("fitted_on") || !added["fitted_on"].is_array()) return;
+  Json& measurements = root["measurements"];
+  if (!measurements.is_object() && !measurements.is_null()) return;  // said where it is read
+  for (const Json& name : added["fitted_on"])
+    if (!measurements.contains(name.get<std::string>()))
+      measurements[name.get<std::string>()] = known[name.get<std::string>()];
+}
+
 Result<Json> with_added(Json root) {
   if (!root.is_object()) return root;
   const auto lacks = [&](const char* place) {
@@ -93,7 +103,10 @@ Result<Json> with_added(Json root) {
   auto base = parse_profile_json(*text, "h200");
   if (!base) return base;
   const auto add = [&](const char* place) {
-    if (lacks(place)) root[Json::json_pointer(place)] = (*base)[Json::json_pointer(place)];
+    if (!lacks(place)) return;
+    const Json& added = (*base)[Json::json_pointer(place)];
+    root[Json::json_pointer(place)] = added;
+    add_measurements(root, added, (*base)["measurements"]);
   };
   if (oldest) {
     if (!root.contains("measurements")) root["measurements"] = (*base)["measurements"];

@@ -74,6 +74,12 @@ bool measures_float8(const MachineProfile& machine, const Workload& workload) {
   return true;
 }
 
+/// Whether experts are exchanged in a model's program: what an exchange costs the host was measured, but of the
+/// programs that were held against such plans those that it binds took longer (docs/experts.md).
+bool assumes_exchanges(const Workload& workload) {
+  return workload.settings.expert_parallel > 1 && from_model(workload);
+}
+
 /// Whether the host's calls that zero gradients are a model's: Tensor.zero_() of a DTensor was measured of no program.
 bool assumes_zeroing(const Workload& workload) {
   return !workload.settings.set_to_none && from_model(workload);
@@ -82,8 +88,11 @@ bool assumes_zeroing(const Workload& workload) {
 /// Why the host is assumed.
 std::string host_doubt(const Workload& workload) {
   if (workload.host_program == workload.lowering) {
-    return "the host is assumed: what zeroing and adding to gradients that are kept (set_to_none false) costs it was "
-           "measured of no program, and counts as that of other ops";
+    return assumes_zeroing(workload)
+               ? "the host is assumed: what zeroing and adding to gradients that are kept (set_to_none false) costs it "
+                 "was measured of no program, and counts as that of other ops"
+               : "the host is assumed: programs with experts over several ranks that it binds took longer than their "
+                 "plans, most of them (docs/experts.md)";
   }
   return workload.lowering == Lowering::foreshard
              ? "the host is assumed: foreshard's program is planned, but the host times were measured of eager "
@@ -193,7 +202,7 @@ void judge_basis(const PredictionSpec& spec, const Workload& workload, const Set
 }
 
 HostConfidence host_confidence(const Workload& workload) {
-  if (workload.host_program != workload.lowering || assumes_zeroing(workload))
+  if (workload.host_program != workload.lowering || assumes_exchanges(workload) || assumes_zeroing(workload))
     return HostConfidence::assumed;
   return from_model(workload) ? HostConfidence::measured : HostConfidence::recorded;
 }
