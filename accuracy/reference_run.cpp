@@ -269,8 +269,8 @@ Result<ReferenceRun> read_reference_run(const std::string& folder, const std::st
   add_beyond(*config, run);
   constexpr std::uint32_t kBeforeCapture = 3;  // the recorder's, behind the steps that it records
   if (option(*config, "graph") != 0 && !run.workload.settings.cuda_graph)
-    run.graph =
-        CudaGraph{static_cast<std::uint32_t>(std::clamp<std::int64_t>(option(*config, "steps"), 0, 16)), kBeforeCapture};
+    run.graph = CudaGraph{static_cast<std::uint32_t>(std::clamp<std::int64_t>(option(*config, "steps"), 0, 16)),
+                          kBeforeCapture};
   auto model = model_of(*json, base + ".json", request.about);
   FORESHARD_TRY(model);
   run.model = std::move(*model);

@@ -81,12 +81,14 @@ function(foreshard_warnings target)
                                $<$<BOOL:${FORESHARD_WERROR}>:-Werror=all-warnings>>)
 endfunction()
 
-# foreshard_test(NAME sources... [DEPENDS targets...] LABELS labels...): one Catch2 test program, and the test that runs
-# it in the repository's root. NAME follows the folder under tests: core/step gives core_step, or core_step_MORE for a
-# further program. LABELS has one of `fast` (the program takes less than 2 s) and `slow`, and with it `reference` where
-# it needs FORESHARD_TRUTH, `gpu` where it needs a GPU. With FORESHARD_UNITY the sources are compiled as one.
+# foreshard_test(NAME sources... [DEPENDS targets...] LABELS labels... [AT_ONCE cases]): one Catch2 test program, and
+# the test that runs it in the repository's root. NAME follows the folder under tests: core/step gives core_step, or
+# core_step_MORE for a further program. LABELS has one of `fast` (the program takes less than 2 s) and `slow`, and
+# with it `reference` where it needs FORESHARD_TRUTH, `gpu` where it needs a GPU. AT_ONCE: so many of its cases run at
+# once, each in a process of its own, for those that mostly wait. With FORESHARD_UNITY the sources are compiled as
+# one.
 function(foreshard_test name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "AT_ONCE" "DEPENDS;LABELS" ${ARGN})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
   string(REPLACE "/" "_" of_folder ${folder})
   if(NOT name STREQUAL of_folder AND NOT name MATCHES "^${of_folder}_")
@@ -105,7 +107,11 @@ function(foreshard_test name)
   set_target_properties(test_${name} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY})
   foreshard_warnings(test_${name})
   foreshard_precompiled_headers(test_${name} foreshard_test_precompiled)
-  add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set(command test_${name})
+  if(ARG_AT_ONCE)
+    set(command ${PROJECT_SOURCE_DIR}/tests/at_once.sh $<TARGET_FILE:test_${name}> ${ARG_AT_ONCE})
+  endif()
+  add_test(NAME ${name} COMMAND ${command} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77)  # kSkippedStatus, tests/catch.hpp
 endfunction()
 

@@ -14,7 +14,8 @@ namespace {
 CUmemAllocationProp properties(int device) {
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.location.id = device;
   prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   return prop;
 }
@@ -154,7 +155,8 @@ Result<SymmetricHeap::Block> SymmetricHeap::map(Bytes size, std::uint64_t own) {
   close_all(*shared);
   if (done) {
     CUmemAccessDesc access{};
-    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = device_;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     done = check(api.mem_set_access(base, size * ranks, &access, 1), "cuMemSetAccess (peer access)");
   }

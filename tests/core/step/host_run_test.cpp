@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <thread>
 
@@ -22,7 +23,9 @@ constexpr std::int32_t kSteps = 3;
 constexpr std::uint32_t kBeforeCapture = 1;
 constexpr double kLearningRate = 1e-2;
 
-using Elements = std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double>;  // step, parameter, element
+/// By step and parameter; kUnseen where no rank has the element.
+using Elements = std::map<std::pair<std::int32_t, std::uint32_t>, std::vector<double>>;
+constexpr double kUnseen = std::numeric_limits<double>::infinity();
 
 /// What one rank saw.
 class Values final : public ValueObserver {
@@ -30,10 +33,13 @@ class Values final : public ValueObserver {
   void loss(std::int32_t, Address address) override { losses.push_back(load_element(address, DType::float32)); }
   void gradients(std::int32_t step, std::span<const ShardedGradient> gradients) override {
     for (const ShardedGradient& g : gradients)
-      for (std::uint64_t i = 0; i < g.numel; ++i)
-        for (const bool shard : {false, true})
-          (shard ? parameters : by_element)[{step, g.parameter.value, g.first + i}] =
-              load_element((shard ? g.shard : g.gradient) + i * itemsize(g.dtype), g.dtype);
+      for (const bool shard : {false, true}) {
+        if (g.numel == 0) continue;
+        std::vector<double>& seen = (shard ? parameters : by_element)[{step, g.parameter.value}];
+        seen.resize(std::max<std::size_t>(seen.size(), g.first + g.numel), kUnseen);
+        for (std::uint64_t i = 0; i < g.numel; ++i)
+          seen[g.first + i] = load_element((shard ? g.shard : g.gradient) + i * itemsize(g.dtype), g.dtype);
+      }
   }
   std::vector<double> losses;
   Elements by_element;
@@ -97,14 +103,15 @@ Settings four_ranks() {
   return s;
 }
 
-/// Parameters by their place in model.parameters(), whatever units they are in.
-Elements in_order_of(const std::vector<ParameterId>& order, const Elements& values) {
-  Elements out;
-  for (const auto& [key, value] : values) {
-    const auto place = std::find(order.begin(), order.end(), ParameterId{std::get<1>(key)});
-    out[{std::get<0>(key), static_cast<std::uint32_t>(place - order.begin()), std::get<2>(key)}] = value;
+/// Adds what one rank saw, parameters by their place in model.parameters(), whatever units they are in.
+void add_seen(Elements& all, const std::vector<ParameterId>& order, const Elements& of_rank) {
+  for (const auto& [key, seen] : of_rank) {
+    const auto place = std::find(order.begin(), order.end(), ParameterId{key.second});
+    std::vector<double>& into = all[{key.first, static_cast<std::uint32_t>(place - order.begin())}];
+    into.resize(std::max(into.size(), seen.size()), kUnseen);
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      if (seen[i] != kUnseen) into[i] = seen[i];
   }
-  return out;
 }
 
 /// `groups`: each unit's first parameter is in an FSDPParamGroup of its own.
@@ -148,8 +155,8 @@ Trained train(const ModelConfig& model, const Settings& settings, bool groups = 
     CHECK(errors[rank].empty());
     CHECK(launched[rank] == 0);
     out.losses.push_back(values[rank].losses);
-    out.gradients.merge(in_order_of(workload->parameters_order, values[rank].by_element));
-    out.parameters.merge(in_order_of(workload->parameters_order, values[rank].parameters));
+    add_seen(out.gradients, workload->parameters_order, values[rank].by_element);
+    add_seen(out.parameters, workload->parameters_order, values[rank].parameters);
   }
   return out;
 }
@@ -158,12 +165,17 @@ double worst_difference(const Trained& a, const Trained& b) {
   double worst = 0;
   double largest = 0;
   REQUIRE(a.gradients.size() == b.gradients.size());
-  for (const auto& [key, value] : a.gradients) {
+  for (const auto& [key, values] : a.gradients) {
     const auto other = b.gradients.find(key);
     REQUIRE(other != b.gradients.end());
-    REQUIRE(std::isfinite(value));
-    worst = std::max(worst, std::abs(value - other->second));
-    largest = std::max(largest, std::abs(value));
+    REQUIRE(other->second.size() == values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i] == kUnseen && other->second[i] == kUnseen) continue;
+      const double difference = std::abs(values[i] - other->second[i]);
+      if (!std::isfinite(difference)) FAIL("element " << i << " of parameter " << key.second << " is not finite");
+      worst = std::max(worst, difference);
+      largest = std::max(largest, std::abs(values[i]));
+    }
   }
   REQUIRE(largest > 0);
   return worst / largest;
@@ -231,18 +243,27 @@ std::vector<std::pair<std::string, Settings>> same_numbers() {
 double worst_update(const Trained& trained, bool adam) {
   double worst = 0;
   for (const auto& [key, begin] : trained.parameters) {
-    const auto [step, parameter, element] = key;
-    if (step != 0) continue;
-    double p = begin;
-    double m = 0;
-    double v = 0;
+    if (key.first != 0) continue;
+    std::vector<double> p = begin;
+    std::vector<double> m(p.size());
+    std::vector<double> v(p.size());
     for (std::int32_t s = 0; s + 1 < kSteps; ++s) {
-      const double g = trained.gradients.at({s, parameter, element});
-      m += (1 - 0.9) * (g - m);
-      v = 0.999 * v + (1 - 0.999) * g * g;
-      const double denominator = std::sqrt(v) / std::sqrt(1 - std::pow(0.999, s + 1)) + 1e-8;
-      p -= kLearningRate * (adam ? m / (1 - std::pow(0.9, s + 1)) / denominator : g);
-      worst = std::max(worst, std::abs(p - trained.parameters.at({s + 1, parameter, element})));
+      const std::vector<double>& gradients = trained.gradients.at({s, key.second});
+      const std::vector<double>& updated = trained.parameters.at({s + 1, key.second});
+      const double of_m = 1 - std::pow(0.9, s + 1);
+      const double of_v = std::sqrt(1 - std::pow(0.999, s + 1));
+      REQUIRE(gradients.size() == p.size());
+      REQUIRE(updated.size() == p.size());
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        if (begin[i] == kUnseen) continue;
+        const double g = gradients[i];
+        m[i] += (1 - 0.9) * (g - m[i]);
+        v[i] = 0.999 * v[i] + (1 - 0.999) * g * g;
+        p[i] -= kLearningRate * (adam ? m[i] / of_m / (std::sqrt(v[i]) / of_v + 1e-8) : g);
+        const double difference = std::abs(p[i] - updated[i]);
+        if (!std::isfinite(difference)) FAIL("element " << i << " of parameter " << key.second << " is not finite");
+        worst = std::max(worst, difference);
+      }
     }
   }
   return worst / kLearningRate;
