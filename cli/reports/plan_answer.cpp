@@ -78,10 +78,11 @@ std::string drawn_failure_line(const sim::Prediction& p, const sim::DrawnMemory&
     return fmt::format("does not fit{}: {}; none of {} processes runs out of memory in {} steps whose lengths vary",
                        if_machine(p, assumed), longest, drawn.processes, drawn.steps);
   return fmt::format(
-      "does not fit{}: {} of {} processes run{} out of memory in {} steps whose lengths vary (`foreshard forecast … "
-      "--seed {} --seeds {} --steps {}` says when); {}",
+      "does not fit{}: {} of {} processes run{} out of memory in {} steps whose lengths vary (seeds {} to {}; "
+      "`foreshard "
+      "forecast` of the same histogram says when); {}",
       if_machine(p, assumed), drawn.out_of_memory, drawn.processes, drawn.out_of_memory == 1 ? "s" : "", drawn.steps,
-      drawn.seed, drawn.processes, drawn.steps, longest);
+      drawn.seed, drawn.seed + drawn.processes - 1, longest);
 }
 
 /// Of a job whose ranks draw lengths: what its processes came to reserve.
@@ -109,9 +110,7 @@ std::string drawn_memory_line(const sim::Prediction& p, const sim::DrawnMemory& 
 
 /// What would keep its processes alive.
 std::string drawn_fit_line(const sim::DrawnMemory& drawn) {
-  if (!drawn.fit)
-    return "none of the changes that were simulated on these lengths makes it fit; shorter samples, smaller batches or "
-           "more GPUs do";
+  if (!drawn.fit) return "none of the changes that were simulated on these lengths makes it fit";
   return fmt::format("{} would fit: at most {} reserved in these {} steps of {} processes", drawn.fit->setting,
                      format_bytes(drawn.fit->most), drawn.steps, drawn.processes);
 }

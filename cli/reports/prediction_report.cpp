@@ -475,8 +475,9 @@ void print_what_fits(Console& console, const sim::Prediction& p, const sim::Reme
   table.print(console.out);
   for (const sim::Remedy& remedy : remedies.useful)
     if (remedy.largest) console.out << fmt::format("{}: {}\n", remedy.setting, remedy.reason);
-  console.out << fmt::format("{} changes were simulated; those that change more than these are left out\n",
-                             remedies.tried);
+  console.out << fmt::format(
+      "{} changes were simulated; not shown are those that fit too and change something else besides one of these\n",
+      remedies.tried);
 }
 
 void report_failure(Console& console, const sim::Prediction& p) {

@@ -140,6 +140,9 @@ void print_answer(std::ostream& out, const TuneReport& report) {
   else
     out << fmt::format("best{}, by time: {}; {} reserved: {}", limit_words(report), step_words(report),
                        format_bytes(best.peaks.reserved), short_changes(changes_of(report, *result.best)));
+  if (best.step_num_alloc_retries > 0)
+    out << fmt::format("; only with {} a step, whose time is not in it",
+                       counted(best.step_num_alloc_retries, "allocation retry", "allocation retries"));
   out << (fits(best) == sim::Fits::surely ? "" : "; it may not fit") << (best.valid ? "" : "; not valid")
       << (is_outside(best) ? "; outside what the profile was calibrated on" : "") << '\n';
   print_retrying(out, report);
