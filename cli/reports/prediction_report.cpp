@@ -461,12 +461,12 @@ void print_prediction(Console& console, const PlanBasis& basis, const sim::Predi
 }
 
 void print_what_fits(Console& console, const sim::Prediction& p, const sim::Remedies& remedies) {
-  constexpr std::size_t kMost = 6;
+  constexpr std::size_t kMaxRows = 6;
   if (remedies.useful.empty()) return;
   constexpr auto kNumber = Table::Align::right;
   const char* time = p.unlike ? "step time, all alike" : "step time";
   Table table({{"what fits, simulated"}, {"reserved", kNumber}, {time, kNumber}, {""}});
-  for (std::size_t i = 0; i < std::min(kMost, remedies.useful.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMaxRows, remedies.useful.size()); ++i) {
     const sim::Remedy& remedy = remedies.useful[i];
     table.row({remedy.setting, format_bytes_fixed(remedy.peaks.reserved),
                remedy.has_time ? milliseconds(remedy.step_ms) : "-", remedy_marks(remedy)});
