@@ -1,5 +1,7 @@
 #include "sim/parallel/workers.hpp"
 
+#include <exception>
+
 namespace foreshard::sim {
 namespace {
 
@@ -17,7 +19,12 @@ void pause() {
 }  // namespace
 
 Workers::Workers(unsigned threads) {
-  for (unsigned i = 1; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  if (threads < 2) return;
+  threads_.reserve(threads - 1);
+  try {
+    while (threads_.size() < threads - 1) threads_.emplace_back([this] { run(); });
+  } catch (const std::exception&) {  // those that started wait for work: thrown on, their destructors would, for ever
+  }
 }
 
 Workers::~Workers() {
@@ -26,7 +33,7 @@ Workers::~Workers() {
   calls_.notify_all();
 }
 
-void Workers::for_each(std::uint32_t count, const std::function<void(std::size_t)>& work) {
+void Workers::for_each(std::uint32_t count, const std::function<void(std::size_t)>& work) noexcept {
   work_ = &work;
   done_.store(0, std::memory_order_relaxed);
   left_.store(count, std::memory_order_release);

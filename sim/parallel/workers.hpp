@@ -17,15 +17,16 @@ namespace foreshard::sim {
 
 class Workers {
  public:
-  /// `threads`: with the owner's; with one all runs on that.
+  /// `threads`: with the owner's; with one all runs on that. Where the system starts fewer (EAGAIN: a limit of threads
+  /// or of memory), with those.
   explicit Workers(unsigned threads);
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
   /// Calls `work` once for each index below `count`, on any thread, in no order; it must only touch what belongs to its
-  /// index, and not throw. Ends once all are done.
-  void for_each(std::uint32_t count, const std::function<void(std::size_t)>& work);
+  /// index, and not throw, which ends the process. Ends once all are done.
+  void for_each(std::uint32_t count, const std::function<void(std::size_t)>& work) noexcept;
 
  private:
   void run();
