@@ -23,6 +23,9 @@ void add_awaited(Nanoseconds& awaited, Nanoseconds wait, std::uint32_t ranks) {
     awaited = kNever;
 }
 
+/// Ranks that one thread takes at a time, of some microseconds each.
+constexpr std::size_t kMinBatch = 4, kMaxBatch = 64;
+
 /// The collective that a group of classes is at.
 struct Round {
   std::uint32_t arrived = 0;  // classes
@@ -43,14 +46,14 @@ struct Round {
 
 class JobSimulation {
  public:
-  JobSimulation(const MachineProfile& machine, const JobRequest& request)
-      : request_(request), workers_(request.threads) {
+  JobSimulation(const MachineProfile& machine, const JobRequest& request) : request_(request) {
     check();
     for (const CommunicatorOptions& options : request.programs[0]->communicators)
       job_.communicators.push_back(groups_of(options));
     find_communicators();
     find_network(machine);
     job_.classes = rank_classes(request.ranks, groups_, request.fold, network_ ? &network_->shared_links() : nullptr);
+    workers_.emplace(std::min<std::size_t>(request.threads, (job_.classes.classes.size() + kMinBatch - 1) / kMinBatch));
     for (const RankClasses::Class& about : job_.classes.classes)
       group_of_.insert(group_of_.end(), about.group.begin(), about.group.end());
     if (network_) find_groups();
@@ -199,7 +202,6 @@ class JobSimulation {
       });
       for (const std::uint32_t one : free_)
         if (ahead_[one].is_free && order_->of(one) > now_) batch_.push_back(one);
-      free_.clear();
       go_on();
     }
     static_cast<void>(go_on_before({left_at_.count + 1}));
@@ -215,7 +217,7 @@ class JobSimulation {
     for (const HostProgram* program : request_.programs) needs_.emplace_back(program->table);
   }
 
-  /// The ranks of batch_ to their next meetings, before `until`; none: as far as may not be in vain.
+  /// The ranks of batch_, each once, to their next meetings, before `until`; none: as far as may not be in vain.
   void go_on(std::optional<Nanoseconds> until = {}) {
     for_batches(batch_, [&](std::uint32_t one) { go_ahead(one, until); });
     for (const std::uint32_t one : batch_) {
@@ -228,6 +230,7 @@ class JobSimulation {
       if (request_.last_step && is_own(one)) ends_->set(one, {-ahead.last_end.count});
     }
     batch_.clear();
+    free_.clear();  // those that are free still are in batch_
   }
 
   /// All that came to no meeting, and have more to do, up to then; false where there are none.
@@ -507,8 +510,8 @@ class JobSimulation {
   /// `run` of each of these ranks, on all threads.
   template <class Run>
   void for_batches(const std::vector<std::uint32_t>& ranks, const Run& run) {
-    constexpr std::size_t kMax = 64, kMin = 4;  // ranks: some microseconds each
-    const std::size_t size = std::clamp(ranks.size() / (4 * std::max<std::size_t>(request_.threads, 1)), kMin, kMax);
+    const std::size_t size =
+        std::clamp(ranks.size() / (4 * std::max<std::size_t>(request_.threads, 1)), kMinBatch, kMaxBatch);
     const auto run_batch = [&](std::size_t batch) {
       const std::size_t end = std::min(ranks.size(), (batch + 1) * size);
       for (std::size_t i = batch * size; i < end; ++i) {
@@ -517,7 +520,7 @@ class JobSimulation {
         run(ranks[i]);
       }
     };
-    workers_.for_each(static_cast<std::uint32_t>((ranks.size() + size - 1) / size), run_batch);
+    workers_->for_each(static_cast<std::uint32_t>((ranks.size() + size - 1) / size), run_batch);
   }
 
   void check() const {
@@ -733,7 +736,7 @@ class JobSimulation {
   }
 
   const JobRequest& request_;
-  Workers workers_;
+  std::optional<Workers> workers_;  // no more than there can be batches
   Job job_;
   std::vector<JobGroups> groups_;       // by communicator, of both jobs where there is one beside
   std::deque<RateTable> rates_;         // by program
