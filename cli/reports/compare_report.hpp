@@ -57,7 +57,6 @@ struct CompareReport {
   [[nodiscard]] bool hangs() const { return a.hangs || b.hangs; }
 };
 
-/// `units`: at most so many rows of the table of units, largest difference first.
 /// How much longer B's step is than A's, where both are plans of one source: of the runs' step times, and of different
 /// work a token (or sample).
 struct PlannedDifference {
@@ -67,6 +66,7 @@ struct PlannedDifference {
 };
 [[nodiscard]] std::optional<PlannedDifference> planned_difference(const CompareReport& report);
 
+/// `units`: at most so many rows of the table of units, largest difference first.
 void print_compare(std::ostream& out, const CompareReport& report, std::uint32_t units);
 [[nodiscard]] Json compare_json(const CompareReport& report);
 /// Whether any setting or number of the report differs.
