@@ -292,6 +292,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["rank_shapes"] = p.counts_ranks ? rank_shapes_json(p.rank_shapes) : Json(nullptr);
   json["trials"] = p.trials ? trials_json(*p.trials) : Json(nullptr);
   json["drawn_memory"] = drawn_memory_json(p);
+  if (p.trials && p.trials->lengths) json["trials"]["lengths"]["memory"] = json["drawn_memory"];  // its older place
   json["flapping"] = flapping_json(p);
   add_unlike_links(p, json);
   json["beside"] = p.beside ? beside_json(*p.beside, p.step_ms) : Json(nullptr);
