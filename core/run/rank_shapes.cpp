@@ -44,6 +44,15 @@ std::vector<RankShape> planned_shapes(const Run& run) {
   return out;
 }
 
+/// Of an object, or of a list as older stores have it; none: it has no such number.
+std::optional<std::uint32_t> shape_number(const nlohmann::json& item, const char* key, std::size_t place) {
+  const bool named = item.is_object() && item.contains(key), listed = item.is_array() && item.size() == 3;
+  if (!named && !listed) return std::nullopt;
+  const nlohmann::json& number = named ? item[key] : item[place];
+  const bool known = number.is_number_unsigned() && number.get<std::uint64_t>() <= UINT32_MAX;
+  return known ? std::optional(number.get<std::uint32_t>()) : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<RankShape> rank_shapes(const Run& run) {
@@ -52,15 +61,10 @@ std::vector<RankShape> rank_shapes(const Run& run) {
   if (!list.is_array() || list.empty())
     return run.info.kind == RunKind::planned ? planned_shapes(run) : std::vector<RankShape>();
   std::vector<RankShape> out;
-  const auto number = [](const nlohmann::json& item, const char* key) {
-    const auto found_in = item.is_object() ? item.find(key) : item.end();
-    const bool known = item.is_object() && found_in != item.end() && found_in->is_number_unsigned();
-    return known && *found_in <= UINT32_MAX ? std::optional(found_in->get<std::uint32_t>()) : std::nullopt;
-  };
   for (const nlohmann::json& item : list) {
-    const auto rank = number(item, "rank");
+    const auto rank = shape_number(item, "rank", 0);
     if (!rank) return {};
-    const RankShape shape{*rank, number(item, "batch").value_or(0), number(item, "seq").value_or(0)};
+    const RankShape shape{*rank, shape_number(item, "batch", 1).value_or(0), shape_number(item, "seq", 2).value_or(0)};
     if (shape.batch == 0 || shape.seq == 0 || (!out.empty() && shape.rank <= out.back().rank)) return {};
     out.push_back(shape);
   }

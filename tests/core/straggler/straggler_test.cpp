@@ -1,6 +1,8 @@
 // Who waits for whom, on ranks made by hand: times in microseconds.
 #include "core/straggler/straggler.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/run/rank_shapes.hpp"
@@ -194,8 +196,17 @@ TEST_CASE("which ranks have more work, and less") {
   run.info.kind = RunKind::imported;
   run.results[kRankShapes] = rank_shapes_text(shapes);
   CHECK(rank_shapes(run) == shapes);
-  run.results[kRankShapes] = "[[0, 4, 1024], [1, 4, 2048]]";
-  CHECK(rank_shapes(run).empty());
+  std::string listed = "[";  // as older stores have them
+  for (const RankShape& one : shapes)
+    listed += fmt::format("{}[{}, {}, {}]", listed.size() > 1 ? ", " : "", one.rank, one.batch, one.seq);
+  run.results[kRankShapes] = listed + "]";
+  CHECK(rank_shapes(run) == shapes);
+  for (const char* broken : {"[[0, 4, 1024], [1, 4]]", "[[0, 4, 1024], [1, 4, 2048, 1]]", "[[0, 4, -1]]",
+                             "[[1, 4, 1], [0, 4, 1]]", R"([{"rank": 0, "batch": 4}])", "[4, 1024]", "{}"}) {
+    CAPTURE(broken);
+    run.results[kRankShapes] = broken;
+    CHECK(rank_shapes(run).empty());
+  }
 }
 
 TEST_CASE("kernels of ranks with other work are not held against one another") {
