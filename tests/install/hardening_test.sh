@@ -19,7 +19,7 @@ symbols=$(readelf -sW "$@")
 paths=$(sed -nE 's/.*(RUNPATH|RPATH).*\[(.*)\]/\2/p' <<<"$dynamic")
 check "position-independent" 'Type: +DYN' "$header"
 check "RELRO" 'GNU_RELRO' "$segments"
-check "stack" 'GNU_STACK .* RW +0x' "$segments"
+check "stack" 'GNU_STACK .* RW +0' "$segments"
 check "BIND_NOW" 'BIND_NOW|Flags:.*NOW' "$dynamic"
 check "stack protector" '__stack_chk_fail' "$symbols"
 check "_FORTIFY_SOURCE" '__(memcpy|snprintf|sprintf|fprintf|vsnprintf|memset|read|longjmp|fdelt)_chk' "$symbols"
