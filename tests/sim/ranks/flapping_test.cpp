@@ -5,9 +5,9 @@
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
-#include "sim/predict/simulate.hpp"
 #include "sim/ranks/job.hpp"
 #include "tests/catch.hpp"
+#include "tests/sim/ranks/logged_program.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -172,17 +172,7 @@ TEST_CASE("folding, threads and short ways change nothing of a job with links th
     machine.network.oversubscription = 2;
     const Workload workload =
         generate(*preset("llama-tiny"), settings, machine.host_calls, machine.gpu(), true).value();
-    DeviceLog log;
-    Run ignored;
-    SimulationRequest request;
-    request.steps = {.steps = 3, .record = false, .warm = true};
-    request.options.host_scale = 0.1;
-    request.options.log = &log;
-    const auto simulation = simulate(workload, workload.settings, machine, request, ignored);
-    REQUIRE(simulation);
-    std::vector<OpId> ends;
-    for (const StepOutcome::Step& step : simulation->outcome.steps) ends.push_back(*step.last_compute_op);
-    const HostProgram program = host_program(log, ends);
+    const HostProgram program = test::logged_program(workload, machine).program;
     const ModelledCollectives prices(machine);
     const auto job_with = [&](const std::vector<Flap>& flaps, bool fold, unsigned threads, bool short_ways) {
       JobRequest job;

@@ -8,9 +8,9 @@
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
-#include "sim/predict/simulate.hpp"
 #include "sim/ranks/job.hpp"
 #include "tests/catch.hpp"
+#include "tests/sim/ranks/logged_program.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -66,18 +66,9 @@ OnFabric play_on_leaves(std::uint32_t leaf, double oversubscription, std::uint32
   settings.seq = 256;
   settings.param_dtype = DType::bfloat16;
   out.workload = generate(*preset("llama-tiny"), settings, out.machine.host_calls, out.machine.gpu(), true).value();
-  DeviceLog log;
-  Run ignored;
-  SimulationRequest request;
-  request.steps = {.steps = 3, .record = false, .warm = true};
-  request.options.host_scale = 0.1;
-  request.options.log = &log;
-  const auto simulation = simulate(out.workload, out.workload.settings, out.machine, request, ignored);
-  REQUIRE(simulation);
-  std::vector<OpId> ends;
-  for (const StepOutcome::Step& step : simulation->outcome.steps) ends.push_back(*step.last_compute_op);
-  out.alone = simulation->step_end;
-  out.program = host_program(log, ends);
+  test::LoggedProgram logged = test::logged_program(out.workload, out.machine);
+  out.alone = logged.simulation.step_end;
+  out.program = std::move(logged.program);
   return out;
 }
 

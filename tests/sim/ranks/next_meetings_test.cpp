@@ -5,10 +5,10 @@
 
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
-#include "sim/predict/simulate.hpp"
 #include "sim/ranks/first_of.hpp"
 #include "sim/ranks/rank.hpp"
 #include "tests/catch.hpp"
+#include "tests/sim/ranks/logged_program.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -23,17 +23,7 @@ HostProgram hybrid(const MachineProfile& machine) {
   settings.seq = 1024;
   settings.param_dtype = DType::bfloat16;
   const Workload workload = generate(*preset("llama-tiny"), settings, machine.host_calls, machine.gpu(), true).value();
-  DeviceLog log;
-  Run ignored;
-  SimulationRequest request;
-  request.steps = {.steps = 3, .record = false, .warm = true};
-  request.options.host_scale = 0.1;
-  request.options.log = &log;
-  const auto simulation = simulate(workload, workload.settings, machine, request, ignored);
-  REQUIRE(simulation);
-  std::vector<OpId> ends;
-  for (const StepOutcome::Step& step : simulation->outcome.steps) ends.push_back(*step.last_compute_op);
-  return host_program(log, ends);
+  return test::logged_program(workload, machine).program;
 }
 
 struct Counts {
