@@ -168,7 +168,7 @@ export class Scene {
       const over = x + surface.textWidth(text, 11) / 2 > layout.width - 4;
       surface.text(over ? layout.width - 4 : x, axis + 15, text, { fill: ink.faint, size: 11, align: over ? 'right' : 'center' });
     }
-    surface.text(12, axis + 15, countsEvents() ? 'allocator events from the step’s begin' : 'ms from the step’s begin', { fill: ink.faint, size: 11 });
+    surface.text(12, axis + 15, countsEvents() ? 'events from the step’s begin' : 'ms from the step’s begin', { fill: ink.faint, size: 11 });
     if (!layout.note) return;
     const notes = this.runs.map((run, i) => (run.clockNote && this.several ? `${letter(i)}: ${run.clockNote}` : run.clockNote)).filter((note) => note !== '');
     let text = notes.join(' · ');
