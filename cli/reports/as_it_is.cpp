@@ -20,8 +20,15 @@ std::optional<int> keeps_up(const Run& run) {
 
 std::string as_it_is(const Run& run) {
   const std::optional<int> rank = keeps_up(run);
-  return rank ? keeps_up_words(static_cast<std::uint32_t>(*rank), ranks_with_more(rank_shapes(run), run.settings))
+  return rank ? keeps_up_words(static_cast<std::uint32_t>(*rank),
+                               late_with_more(run.measured, rank_shapes(run), run.settings))
               : "as it is";
+}
+
+std::string capitalised(std::string words) {
+  if (!words.empty() && words.front() >= 'a' && words.front() <= 'z')
+    words.front() = static_cast<char>(words.front() - 'a' + 'A');
+  return words;
 }
 
 Json keeps_up_json(const Run& run) {

@@ -56,7 +56,7 @@ std::string late_words(const TimeReport& report) {
 
 /// "rank 1 was late", "ranks 1–2 had more work": of a recording with a late rank.
 std::string late_without_it(const Run& run) {
-  const auto more = ranks_with_more(rank_shapes(run), run.settings);
+  const auto more = late_with_more(run.measured, rank_shapes(run), run.settings);
   return more.empty() ? fmt::format("rank {} was late", run.measured->late_rank) : ranks_words(more) + " had more work";
 }
 
@@ -74,7 +74,7 @@ std::vector<std::string> sentences(const TimeReport& report) {
     out.front() = fmt::format("{}; {}", binds, out.front());
   if (clean.time && late >= 0)
     out.push_back(
-        fmt::format("I{}, as planned: {}", as_it_is(report.run).substr(1), time_headline(clean.run, *clean.time)));
+        fmt::format("{}, as planned: {}", capitalised(as_it_is(report.run)), time_headline(clean.run, *clean.time)));
   else if (clean.time)
     out.push_back("Without it, as planned: " + time_headline(clean.run, *clean.time));
   else if (clean.no_plan == kNoRemedies)

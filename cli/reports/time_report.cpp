@@ -17,6 +17,7 @@
 #include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_words.hpp"
 #include "core/run/phase_words.hpp"
+#include "core/run/rank_shapes.hpp"
 #include "core/run/step_shapes.hpp"
 #include "core/straggler/straggler_text.hpp"
 
@@ -135,16 +136,19 @@ std::string keeps_up_words(const TimeReport& report) {
   const double saved = printed_difference(report.reported->ms, report.remedies->step_ms, 2);
   const Nanoseconds waited = cause_totals(report.time)[static_cast<std::size_t>(IdleCause::late_rank)].time;
   if (waited.count == 0 || std::abs(saved - waited.ms()) < kWorthANote * report.reported->ms) return {};
+  const bool several = late_with_more(measured, rank_shapes(report.run), report.run.settings).size() > 1;
+  const std::string_view them = several ? "them" : "it";
   const std::string line =
-      fmt::format("the {:.2f} ms that were measured are {:.2f} ms more than {}, and {} ms of a step are waits for it: ",
-                  report.reported->ms, saved, as_it_is(report.run), two_digits(waited));
+      fmt::format("the {:.2f} ms that were measured are {:.2f} ms more than {}, and {} ms of a step are waits for {}: ",
+                  report.reported->ms, saved, as_it_is(report.run), two_digits(waited), them);
   if (saved < waited.ms())
-    return line + "without it other collectives, which end while this rank waits, are waited for themselves";
+    return line + fmt::format(
+                      "without {} other collectives, which end while this rank waits, are waited for themselves", them);
   return line + fmt::format(
-                    "while collectives stand until it comes, this rank computes beside them, and more slowly (in "
+                    "while collectives stand until {}, this rank computes beside them, and more slowly (in "
                     "all, kernels lose {} ms beside collectives); the rest is what the plan and the profiled "
                     "step differ by",
-                    two_digits(report.time.kernel_contention));
+                    several ? "they come" : "it comes", two_digits(report.time.kernel_contention));
 }
 
 void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {

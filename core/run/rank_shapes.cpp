@@ -94,4 +94,10 @@ std::vector<std::uint32_t> ranks_with_more(const std::vector<RankShape>& shapes,
   return out;
 }
 
+std::vector<std::uint32_t> late_with_more(const std::optional<Measured>& measured, const std::vector<RankShape>& shapes,
+                                          const Settings& own) {
+  if (!measured || measured->late_rank < 0 || measured->late_itself) return {};
+  return ranks_with_more(shapes, own);
+}
+
 }  // namespace foreshard

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@
 
 namespace foreshard {
 
-/// The result under which import and a plan of it keep them: a list of objects with `rank`, `batch` and `seq`, by rank.
+/// The result under which import and a plan of it keep them: a list of objects with `rank`, `batch` and `seq`, by rank
+/// (older stores: of lists of these three, as a workload's file has them).
 inline constexpr const char* kRankShapes = "rank_shapes";
 /// Its text.
 [[nodiscard]] std::string rank_shapes_text(const std::vector<RankShape>& shapes);
@@ -33,5 +35,10 @@ enum class WorkApart : std::uint8_t { no = 0, less = 1, more = 2 };
 /// Ranks that have most tokens, ascending, where that is more than a rank with the batch and length of `own` has: its
 /// steps wait for them. Empty: it has as much as any, or its own are not known.
 [[nodiscard]] std::vector<std::uint32_t> ranks_with_more(const std::vector<RankShape>& shapes, const Settings& own);
+
+/// These, where their work is why the measured steps waited for another rank (Measured::late_rank). Empty: they waited
+/// for none, or for one that is late itself.
+[[nodiscard]] std::vector<std::uint32_t> late_with_more(const std::optional<Measured>& measured,
+                                                        const std::vector<RankShape>& shapes, const Settings& own);
 
 }  // namespace foreshard

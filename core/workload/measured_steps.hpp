@@ -18,6 +18,8 @@ struct Measured {
   /// Another rank, which this one waited for (core/straggler/straggler.hpp, from every rank's trace); −1: none is
   /// known. These steps are as long as that rank's then.
   std::int32_t late_rank = -1;
+  /// It is late itself, as its trace shows, and not because some ranks have more work (late_with_more()).
+  bool late_itself = false;
 
   /// Steps that are slower than those after them: first use, and a start from an idle GPU. The reference recorder
   /// leaves out as many (`step_ms_median`).

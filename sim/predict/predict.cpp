@@ -129,7 +129,7 @@ void add_differences(const Workload& workload, const PredictRequest& request, Pr
   p.slow_links = differences.slow_links;
   p.keeps_up = keeps_up(p.host_scale, differences.ranks);
   p.rank_shapes = workload.rank_shapes;
-  p.with_more = ranks_with_more(workload.rank_shapes, workload.settings);
+  p.with_more = late_with_more(workload.measured, workload.rank_shapes, workload.settings);
 }
 
 /// Whether blocks differ in how often they were passed over (garbage collection), which a snapshot does not show.

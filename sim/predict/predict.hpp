@@ -208,7 +208,7 @@ struct Prediction {
   /// rank's times for it; -1: none was, or it runs a source of its own (RankDifference::workload).
   std::int32_t keeps_up = -1;
   std::vector<RankShape> rank_shapes;  ///< of the source (Workload::rank_shapes)
-  /// Of these, ranks_with_more() than the rank that the source's program is of.
+  /// Of these, late_with_more() than the rank that the source's program is of.
   std::vector<std::uint32_t> with_more = {};
   bool counts_ranks = false;  ///< `work` and `utilization` are the means of these (shapes_of_job())
 };

@@ -14,7 +14,7 @@
 #include "core/run/rank_shapes.hpp"
 #include "core/run/step_shapes.hpp"
 #include "core/settings/settings_table.hpp"
-#include "core/straggler/straggler.hpp"
+#include "core/straggler/held_up.hpp"
 #include "core/timeline/check_times.hpp"
 #include "core/timeline/places.hpp"
 #include "sim/machine/profile.hpp"
@@ -493,13 +493,10 @@ void Importer::keep_shapes() {
 Result<void> Importer::note_late_rank() {
   Run& r = run();
   if (!r.measured) return {};
-  if (const auto more = ranks_with_more(rank_shapes(r), r.settings); !more.empty()) {
-    r.measured->late_rank = static_cast<std::int32_t>(more.front());
-    return {};
+  if (const auto by = held_up_by(r)) {
+    r.measured->late_rank = static_cast<std::int32_t>(by->rank);
+    r.measured->late_itself = by->itself;
   }
-  const auto found = find_stragglers(r);
-  if (!found || !found->late) return {};
-  if (found->late->rank != r.ranks.front().rank) r.measured->late_rank = static_cast<std::int32_t>(found->late->rank);
   return {};
 }
 

@@ -108,6 +108,8 @@ std::optional<Measured> load_measured(Loader& loader, bool present) {
       out.cycle = static_cast<std::uint32_t>(row.value);
     } else if (row.series == "late_rank" && row.value >= 0 && row.value <= INT32_MAX) {
       out.late_rank = static_cast<std::int32_t>(row.value);
+    } else if (row.series == "late_itself" && row.value == 1) {
+      out.late_itself = true;
     } else {
       loader.refuse(fmt::format("measured: unknown series '{}'", row.series));
     }

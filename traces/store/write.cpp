@@ -103,6 +103,7 @@ std::vector<MeasuredRow> measured_rows(const std::optional<Measured>& measured) 
   for (const double value : measured->host_issue_ms) out.push_back({"host_issue_ms", value});
   if (measured->cycle > 1) out.push_back({"cycle", static_cast<double>(measured->cycle)});
   if (measured->late_rank >= 0) out.push_back({"late_rank", static_cast<double>(measured->late_rank)});
+  if (measured->late_itself) out.push_back({"late_itself", 1});
   return out;
 }
 

@@ -227,6 +227,7 @@ inline constexpr std::array kMeasuredFields{
     FORESHARD_FIELD(Measured, "host_issue_ms", host_issue_ms),
     FORESHARD_FIELD(Measured, "cycle", cycle),
     FORESHARD_FIELD(Measured, "late_rank", late_rank),
+    FORESHARD_FIELD(Measured, "late_itself", late_itself),
 };
 
 }  // namespace foreshard::traces

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/run/rank_shapes.hpp"
+#include "core/straggler/held_up.hpp"
 #include "core/straggler/rank_fit.hpp"
 #include "core/straggler/straggler_text.hpp"
 #include "tests/catch.hpp"
@@ -124,24 +125,91 @@ TEST_CASE("a rank with other work than all others is called so, not slow") {
   CHECK(rank_shapes_words({}).empty());
 }
 
+namespace {
+
+/// Two of four ranks have twice the tokens; rank 2's forward takes so long, rank 1's 300.
+Ranks two_with_more(std::int64_t second) {
+  Ranks ranks(4);
+  for (const std::uint32_t rank : {0U, 1U, 2U, 3U}) {
+    const std::int64_t forward = rank == 1 ? 300 : rank == 2 ? second : 100;
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, forward);
+    ranks.gather("forward", forward, 350, 0);
+    ranks.kernel("gemm", "forward", 360, 660);
+  }
+  return ranks;
+}
+
+const std::vector<RankShape> kTwoWithMore{{0, 4, 1024}, {1, 4, 2048}, {2, 4, 2048}, {3, 4, 1024}};
+
+/// As import leaves it, of the rank that comes first.
+Run measured_run(const Ranks& ranks, const std::vector<RankShape>& shapes, std::uint32_t seq) {
+  Run run = ranks.run();
+  run.settings.batch = 4;
+  run.settings.seq = seq;
+  run.results[kRankShapes] = rank_shapes_text(shapes);
+  run.measured = Measured{{1, 1, 0.66}, {}};
+  if (const auto by = held_up_by(run)) {
+    run.measured->late_rank = static_cast<std::int32_t>(by->rank);
+    run.measured->late_itself = by->itself;
+  }
+  return run;
+}
+
+/// What plans and remedies say of it.
+std::string without_it(const Run& run) {
+  if (run.measured->late_rank < 0) return {};
+  return keeps_up_words(static_cast<std::uint32_t>(run.measured->late_rank),
+                        late_with_more(run.measured, rank_shapes(run), run.settings));
+}
+
+}  // namespace
+
 TEST_CASE("ranks that have more work together are called so where they keep up with one another") {
-  const auto ranks_of = [](std::int64_t second) {
-    Ranks ranks(4);
-    for (const std::uint32_t rank : {0U, 1U, 2U, 3U}) {
-      const std::int64_t forward = rank == 1 ? 300 : rank == 2 ? second : 100;
-      ranks.rank(rank);
-      ranks.kernel("gemm", "forward", 0, forward);
-      ranks.gather("forward", forward, 350, 0);
-      ranks.kernel("gemm", "forward", 360, 660);
-    }
-    return ranks;
-  };
-  const std::vector<RankShape> shapes{{0, 4, 1024}, {1, 4, 2048}, {2, 4, 2048}, {3, 4, 1024}};
-  CHECK(sentences_of(ranks_of(298), shapes)
+  CHECK(sentences_of(two_with_more(298), kTwoWithMore)
             .at(0)
             .starts_with("rank 1 has more work (ranks 0, 3 have 4 × 1024 tokens where ranks 1–2 have 4 × 2048), mostly "
                          "in forward: "));
-  CHECK(sentences_of(ranks_of(200), shapes).at(0).starts_with("rank 1 is late, mostly in forward: "));
+  CHECK(sentences_of(two_with_more(200), kTwoWithMore).at(0).starts_with("rank 1 is late, mostly in forward: "));
+}
+
+TEST_CASE("whom a recording's plans leave out is who its ranks are said to wait for, and why") {
+  const Run more = measured_run(two_with_more(298), kTwoWithMore, 1024);
+  CHECK(straggler_title(*find_stragglers(more)) == "Rank 1 has more work");
+  CHECK(without_it(more) == "if ranks 1–2 had no more work");
+  const Run late = measured_run(two_with_more(200), kTwoWithMore, 1024);
+  CHECK(straggler_title(*find_stragglers(late)) == "Rank 1 is late");
+  CHECK(late.measured->late_rank == 1);
+  CHECK(without_it(late) == "if rank 1 keeps up");
+  // Of one rank's trace it is what each was given.
+  Run one = measured_run(Ranks(4), kTwoWithMore, 1024);
+  CHECK_FALSE(find_stragglers(one));
+  CHECK(without_it(one) == "if ranks 1–2 had no more work");
+  CHECK(without_it(measured_run(Ranks(4), kTwoWithMore, 2048)).empty());
+}
+
+TEST_CASE("ranks with more work that no trace shows anybody wait for hold nobody up") {
+  Ranks even(4), apart(4);
+  for (const std::uint32_t rank : {0U, 1U, 2U, 3U}) {
+    even.rank(rank);
+    even.kernel("gemm", "forward", 0, 300);
+    even.gather("forward", 300, 350, 0);
+    even.kernel("gemm", "forward", 360, 660);
+    // Ranks 1 and 2 are each the last once: no rank alone is late.
+    const auto part = [&](std::uint32_t last) { return rank == last ? 300 : rank == 0 || rank == 3 ? 100 : 295; };
+    apart.rank(rank);
+    apart.kernel("gemm", "forward", 0, part(1));
+    apart.gather("forward", part(1), 350, 0);
+    apart.kernel("gemm", "forward", 360, 360 + part(2));
+    apart.gather("forward", 360 + part(2), 700, 1);
+    apart.kernel("gemm", "forward", 710, 720);
+  }
+  const Run nobody = measured_run(even, kTwoWithMore, 1024);
+  CHECK_FALSE(find_stragglers(nobody)->late);
+  CHECK(nobody.measured->late_rank == -1);
+  const Run several = measured_run(apart, kTwoWithMore, 1024);
+  REQUIRE_FALSE(find_stragglers(several)->late);
+  CHECK(without_it(several) == "if ranks 1–2 had no more work");
 }
 
 TEST_CASE("no rank is blamed for a profiler's time on its host, which its work does not hide") {
