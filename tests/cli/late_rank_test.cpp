@@ -1,6 +1,8 @@
 // A recording that another rank held up: its plans are of a step in which that rank keeps up, and say so.
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/as_it_is.hpp"
+#include "core/run/rank_shapes.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
@@ -44,6 +46,41 @@ bool has_caveat(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
+
+TEST_CASE("words at the begin of a sentence have a capital") {
+  CHECK(capitalised("as it is") == "As it is");
+  CHECK(capitalised("if rank 3 keeps up") == "If rank 3 keeps up");
+  CHECK(capitalised("→ it") == "→ it");
+  CHECK(capitalised("").empty());
+}
+
+TEST_CASE("ranks that had more work are several in what explain says of them", "[explain]") {
+  const test::TemporaryFolder folder;
+  const std::string path = late_recording(folder);
+  const auto explained = [&](const std::vector<RankShape>& shapes) {
+    auto run = traces::read_run(path);
+    REQUIRE(run);
+    run->measured->late_rank = 1;
+    for (double& ms : run->measured->step_ms) ms *= 0.9;
+    auto workload = nlohmann::ordered_json::parse(run->workload_json);
+    workload.at("measured")["late_rank"] = 1;
+    workload.at("measured")["step_ms"] = run->measured->step_ms;
+    for (const RankShape& of : shapes) workload["rank_shapes"].push_back({of.rank, of.batch, of.seq});
+    if (!shapes.empty()) run->results[kRankShapes] = rank_shapes_text(shapes);
+    run->workload_json = workload.dump();
+    const std::string changed = folder.file("changed.db");
+    REQUIRE(traces::write_run(*run, changed, {.force = true}));
+    return printed_by({"explain", changed, "--time"});
+  };
+  const std::vector<RankShape> two{{0, 4, 2048}, {1, 4, 4096}, {2, 4, 4096}, {3, 4, 2048}};
+  const auto has = [](const std::string& text, std::string_view part) {
+    INFO(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  // A step without the profiler that is shorter: the planned one's diagnosis stands behind.
+  has(explained(two), "ranks 1–2 had more work without it too.\nIf ranks 1–2 had no more work, as planned: ");
+  has(explained({}), "rank 1 was late without it too.\nIf rank 1 keeps up, as planned: ");
+}
 
 TEST_CASE("what is said of other ranks leaves the late one as it is planned", "[plan]") {
   const test::TemporaryFolder folder;

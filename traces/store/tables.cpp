@@ -204,8 +204,7 @@ constexpr std::array kResult{
 constexpr std::array kMeasured{
     Column{"series", kText, false,
            "`step_ms`, `host_issue_ms`, `cycle` where steps differ, `late_rank` where one is known, or `late_itself` "
-           "where "
-           "its trace shows that other ranks' work is not why."},
+           "where its trace shows that other ranks' work is not why."},
     Column{"value", kReal, false,
            "Milliseconds, one row a step; of `cycle`, after how many steps sizes repeat; the late rank; 1."},
 };

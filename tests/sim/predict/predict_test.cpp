@@ -177,6 +177,11 @@ TEST_CASE("a recording's ranks with fewer tokens count with their own") {
   const auto warnings = plan(w, s).warnings;
   CHECK(std::any_of(warnings.begin(), warnings.end(),
                     [](const std::string& text) { return text.starts_with("rank 1 had more work in the recording"); }));
+  w.measured->late_itself = true;
+  const Prediction late = plan(w, s);
+  CHECK(late.with_more.empty());
+  CHECK(std::any_of(late.warnings.begin(), late.warnings.end(),
+                    [](const std::string& text) { return text.starts_with("rank 1 was late in the recording"); }));
 }
 
 TEST_CASE("a host-bound capture is not anchored: its host is made as fast as it was measured") {

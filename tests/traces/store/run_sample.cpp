@@ -115,7 +115,7 @@ void add_info(Run& run) {
   run.settings.reshard_of_unit["layers.1"] = {Reshard::Kind::never, 0};
   run.settings.all_gather = Transport::copy_engine;
   run.settings.alloc_conf = "expandable_segments:True";
-  run.measured = Measured{{1.5, 0.1}, {2.25}, 3};
+  run.measured = Measured{{1.5, 0.1}, {2.25}, 3, 5, true};
   run.units = {{"", {{"embed.weight", {128, 64}, DType::float32}}},
                {"layers.0", {}},
                {"layers.1, head", {{"layers.1.w", {}, DType::bfloat16}, {"head.w", {-1, 7, 9}, DType::float16}}}};
@@ -213,8 +213,9 @@ std::string difference(const Run& x, const Run& y) {
   if (settings != y.settings) return "settings";
   if (measured.has_value() != y.measured.has_value()) return "measured";
   if (measured &&
-      std::tie(measured->step_ms, measured->host_issue_ms, measured->cycle, measured->late_rank) !=
-          std::tie(y.measured->step_ms, y.measured->host_issue_ms, y.measured->cycle, y.measured->late_rank))
+      std::tie(measured->step_ms, measured->host_issue_ms, measured->cycle, measured->late_rank,
+               measured->late_itself) != std::tie(y.measured->step_ms, y.measured->host_issue_ms, y.measured->cycle,
+                                                  y.measured->late_rank, y.measured->late_itself))
     return "measured";
   if (units != y.units) return "units";
   if (labels.texts() != y.labels.texts()) return "labels";

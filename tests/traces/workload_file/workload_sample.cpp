@@ -296,8 +296,9 @@ std::string difference(const Workload& x, const Workload& y) {
   if (recorded_host_ms != y.recorded_host_ms) return "recorded_host_ms";
   if (measured.has_value() != y.measured.has_value()) return "measured";
   if (measured &&
-      std::tie(measured->step_ms, measured->host_issue_ms, measured->cycle, measured->late_rank) !=
-          std::tie(y.measured->step_ms, y.measured->host_issue_ms, y.measured->cycle, y.measured->late_rank))
+      std::tie(measured->step_ms, measured->host_issue_ms, measured->cycle, measured->late_rank,
+               measured->late_itself) != std::tie(y.measured->step_ms, y.measured->host_issue_ms, y.measured->cycle,
+                                                  y.measured->late_rank, y.measured->late_itself))
     return "measured";
   if (sections.size() != y.sections.size()) return "sections";
   for (std::size_t i = 0; i < sections.size(); ++i)
@@ -347,7 +348,8 @@ Workload random_workload(std::uint64_t seed, std::size_t ops_per_program) {
     out.measured = Measured{{1.5, 0.1 * static_cast<double>(random.below(100))},
                             {-0.0, 1e-300},
                             out.cycle,
-                            static_cast<std::int32_t>(random.below(9)) - 1};
+                            static_cast<std::int32_t>(random.below(9)) - 1,
+                            random.chance()};
   if (random.chance()) out.recorded_host_ms = {0.1 * static_cast<double>(random.below(100)), 1.0 / 3.0};
   out.has_timing = random.chance();
   out.sm_count = 1 + static_cast<std::uint32_t>(random.below(1000));
