@@ -122,13 +122,18 @@ void print_retries(std::ostream& out, const GrowthReport& report, const BlockNam
                {"of", Align::right},
                {"cudaMalloc", Align::right},
                {"host time", Align::right},
+               {"before", Align::right},
+               {"wait", Align::right},
+               {"rest", Align::right},
                {"request"}});
   const std::size_t shown = std::min(report.growth.retries.size(), kGrowthRows);
   for (std::size_t i = 0; i < shown; ++i) {
     const GrowthRetry& retry = report.growth.retries[i];
+    const auto price = [&](Nanoseconds time) { return has_prices(report) ? format_time(time) : std::string("-"); };
     table.row({step_name(retry.step), length_of(report, retry.step), std::to_string(retry.released),
                format_bytes_fixed(retry.released_bytes), std::to_string(retry.made),
-               has_prices(report) ? format_time(retry.took) : std::string("not simulated"),
+               has_prices(report) ? format_time(retry.took.all()) : std::string("not simulated"),
+               price(retry.took.before), price(retry.took.wait), price(retry.took.rest),
                retry.failed ? fmt::format("out of memory, for {}", format_bytes(retry.requested))
                             : fmt::format("{} for {}", request_name(report.run, names, retry.request),
                                           format_bytes(retry.requested))});
@@ -144,10 +149,15 @@ std::size_t steps_of_record(const Run& run) {
       run.steps.begin(), run.steps.end(), [](const StepRecord& step) { return step.recording != Recording::trace; }));
 }
 
-Nanoseconds all_retries(const Growth& growth) {
-  Nanoseconds sum;
+RetryPrice all_retries(const Growth& growth) {
+  RetryPrice sum;
   for (const GrowthRetry& retry : growth.retries) sum += retry.took;
   return sum;
+}
+
+std::string price_words(const RetryPrice& price) {
+  return fmt::format("took {} of the host, {} of it in the first cudaFree, which waits for the GPU",
+                     format_time(price.all()), format_time(price.wait));
 }
 
 }  // namespace
@@ -164,8 +174,7 @@ std::string growth_answer(const GrowthReport& report) {
                       format_bytes(growth.most_used.reserved));
   if (!growth.retries.empty())
     text += fmt::format("; {} {}", counted(static_cast<std::int64_t>(growth.retries.size()), "retry", "retries"),
-                        has_prices(report) ? "took " + format_time(all_retries(growth)) + " of the host"
-                                           : "whose price is not simulated");
+                        has_prices(report) ? price_words(all_retries(growth)) : "whose price is not simulated");
   return text;
 }
 
@@ -209,6 +218,7 @@ Json growth_json(const GrowthReport& report) {
                         {"unused_bytes", segment.unused}});
   json["segments"] = std::move(segments);
   Json retries = Json::array();
+  const auto price = [&](Nanoseconds time) { return has_prices(report) ? Json(time.count) : Json(nullptr); };
   for (const GrowthRetry& retry : growth.retries)
     retries.push_back({{"step", retry.step},
                        {"request", request_name(report.run, names, retry.request)},
@@ -216,7 +226,10 @@ Json growth_json(const GrowthReport& report) {
                        {"num_device_free", retry.released},
                        {"released_bytes", retry.released_bytes},
                        {"num_device_alloc", retry.made},
-                       {"host_ns", has_prices(report) ? Json(retry.took.count) : Json(nullptr)},
+                       {"host_ns", price(retry.took.all())},
+                       {"before_ns", price(retry.took.before)},
+                       {"wait_ns", price(retry.took.wait)},
+                       {"rest_ns", price(retry.took.rest)},
                        {"out_of_memory", retry.failed}});
   json["retries"] = std::move(retries);
   json["odd_events"] = growth.odd_events;

@@ -100,7 +100,9 @@ class GrowthWalk {
     if (retry.made == 0 && !retry.failed) return;  // empty_cache()
     if (!retry.failed) retry.request = events[i].block;
     retry.requested = events[i].size;
-    retry.took = events[i].time - (at > 0 ? events[at - 1].time : events[at].time);
+    if (at > 0) retry.took.before = events[at].time - events[at - 1].time;
+    retry.took.wait = events[at + 1].time - events[at].time;
+    retry.took.rest = events[i].time - events[at + 1].time;
     out_.retries.push_back(retry);
   }
 
@@ -145,6 +147,13 @@ class GrowthWalk {
 };
 
 }  // namespace
+
+RetryPrice& RetryPrice::operator+=(const RetryPrice& other) {
+  before += other.before;
+  wait += other.wait;
+  rest += other.rest;
+  return *this;
+}
 
 Result<Growth> explain_growth(const Run& run) {
   if (run.allocator.empty())

@@ -26,6 +26,20 @@ struct GrownSegment {
   Bytes unused = 0;                      ///< free at Growth::most_used; 0 of one that is gone by then
 };
 
+/// What a retry took of the host, by the clock of the record (microseconds in a snapshot). PyTorch writes
+/// `segment_free` before it calls cudaFree and `segment_alloc` behind cudaMalloc (release_block and alloc_block,
+/// CUDACachingAllocator.cpp), so what calls take lies between entries. The first cudaFree waits for the GPU.
+struct RetryPrice {
+  /// From the allocator's entry before to the first `segment_free`: the cudaMalloc that was refused, events that blocks
+  /// wait for, and what the program did since that entry.
+  Nanoseconds before;
+  Nanoseconds wait;  ///< from there to the next entry: the first cudaFree (of a single one also cudaMalloc)
+  Nanoseconds rest;  ///< from there to the request: the other cudaFree, and cudaMalloc
+
+  [[nodiscard]] Nanoseconds all() const { return before + wait + rest; }
+  RetryPrice& operator+=(const RetryPrice& other);
+};
+
 struct GrowthRetry {
   std::int32_t step = -1;
   BlockId request;             ///< that was served in the end; invalid: none was (out of memory), or it is not recorded
@@ -34,9 +48,7 @@ struct GrowthRetry {
   Bytes released_bytes = 0;
   std::uint32_t made = 0;  ///< cudaMalloc calls behind them, up to the request
   bool failed = false;     ///< out of memory in spite of it
-  /// Host time from the allocator's entry before to the request's: the wait for the GPU, cudaFree and cudaMalloc, and
-  /// what the program did in between. Clock of the record (microseconds in a snapshot).
-  Nanoseconds took;
+  RetryPrice took;
 };
 
 /// A step whose peak of reserved memory is above those of all steps before.

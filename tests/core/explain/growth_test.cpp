@@ -55,9 +55,24 @@ TEST_CASE("a request that is served once segments went back is a retry, with its
   CHECK(retry.released_bytes == 30 * M);
   CHECK(retry.made == 1);
   CHECK_FALSE(retry.failed);
-  CHECK(retry.took == Nanoseconds::from_us(3));  // an entry a microsecond
+  CHECK(retry.took.all() == Nanoseconds::from_us(3));  // an entry a microsecond
   CHECK(growth.segments[0].released == 1);
   CHECK_FALSE(growth.segments[1].released);
+}
+
+TEST_CASE("what a retry takes has parts: until its first cudaFree, that one, and the rest", "[explain][growth]") {
+  SmallRun r;
+  r.step().segment(0, 30 * M).alloc(0, 30 * M, 30 * M).segment(50 * M, 30 * M).alloc(50 * M, 30 * M, 30 * M);
+  r.segment(100 * M, 30 * M).alloc(100 * M, 30 * M, 30 * M).free(0).free(50 * M).free(100 * M);
+  r.segment_free(0, 30 * M).segment_free(50 * M, 30 * M).segment_free(100 * M, 30 * M);
+  r.segment(200 * M, 80 * M).alloc(200 * M, 80 * M, 80 * M);
+  const Growth growth = growth_of(r);
+  REQUIRE(growth.retries.size() == 1);
+  const RetryPrice& took = growth.retries[0].took;  // an entry a microsecond
+  CHECK(took.before == Nanoseconds::from_us(1));
+  CHECK(took.wait == Nanoseconds::from_us(1));
+  CHECK(took.rest == Nanoseconds::from_us(3));
+  CHECK(took.all() == Nanoseconds::from_us(5));
 }
 
 TEST_CASE("segments that go back before an out of memory are a retry that failed", "[explain][growth]") {
