@@ -26,7 +26,8 @@ std::string lengths_of(const Workload& workload, std::size_t steps) {
   return text;
 }
 
-void hold(const Workload& workload, const std::vector<MemoryPeaks>& measured) {
+/// `lengths`: of the measured steps.
+void hold(const Workload& workload, const std::string& lengths_text, const std::vector<MemoryPeaks>& measured) {
   const auto machine = sim::builtin_profile("h200");
   REQUIRE(machine);
   const Settings& settings = workload.settings;
@@ -34,7 +35,7 @@ void hold(const Workload& workload, const std::vector<MemoryPeaks>& measured) {
   REQUIRE(adapted);
   auto programs = sim::recorded_programs(adapted->workload, settings, sim::BetweenOrders::refuse);
   REQUIRE(programs);
-  const auto lengths = sim::parse_length_list(lengths_of(workload, measured.size()), "lengths");
+  const auto lengths = sim::parse_length_list(lengths_text, "lengths");
   REQUIRE(lengths);
   sim::ForecastRequest request{*lengths, measured.size(), {0}, {}};
   request.process.options.config = parse_alloc_conf(settings.alloc_conf, settings.pytorch).value();
@@ -63,7 +64,7 @@ TEST_CASE("every step of the recordings", "[slow]") {
       continue;
     }
     INFO(name);
-    hold(workload, measured);
+    hold(workload, lengths_of(workload, measured.size()), measured);
     ++held;
   }
   CHECK(held >= 20);
@@ -80,7 +81,16 @@ TEST_CASE("from the first steps of a recording whose lengths differ", "[slow]") 
   workload.steps.resize(4);  // each length once, and 1536 twice
   workload.recorded.resize(4);
   workload.cycle = 4;
-  hold(workload, measured);
+  hold(workload, lengths_of(workload, measured.size()), measured);
+}
+
+TEST_CASE("from the recording of one length against another process, whose lengths differ", "[slow]") {
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  ReferenceRuns runs(*folder);
+  if (!runs.has("vary_l1b") || !runs.has("l1b_implicit")) FORESHARD_SKIP("no vary_l1b or l1b_implicit");
+  const auto measured = runs.measured("vary_l1b").recorded;
+  hold(runs.run("l1b_implicit").workload, lengths_of(runs.run("vary_l1b").workload, measured.size()), measured);
 }
 
 }  // namespace
