@@ -4,6 +4,7 @@ import gc
 import gzip
 import json
 import logging
+import os
 import pickle
 import sys
 import tempfile
@@ -103,6 +104,17 @@ class StubTest(unittest.TestCase):
         measured = ["event.record", "step", "event.record", "step", "event.record"]
         self.assertEqual(calls, recorded + written + measured + ["step", "step"])
         self.assertEqual(model.hooks + model.after, [])
+
+    def test_cupti_goes_with_the_profile_unless_the_environment_says_otherwise(self):
+        for cuda, before, after in [("13.0", None, "1"), ("12.6", None, "1"), ("12.4", None, None), ("13.0", "0", "0")]:
+            with self.subTest(cuda=cuda, before=before), mock.patch.object(torch.version, "cuda", cuda):
+                self.setUp()
+                with mock.patch.dict(os.environ, {} if before is None else {"TEARDOWN_CUPTI": before}):
+                    if before is None:
+                        os.environ.pop("TEARDOWN_CUPTI", None)
+                    with foreshard.record(self.folder, small_model(), torch.AdamW(), measure=2) as recording:
+                        train(recording, small_model(), torch.AdamW(), 5)
+                    self.assertEqual(os.environ.get("TEARDOWN_CUPTI"), after)
 
     def test_what_fails_leaves_the_training_and_the_rest_alone(self):
         for fault in FAULTS:
