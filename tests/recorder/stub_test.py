@@ -230,6 +230,20 @@ class StubTest(unittest.TestCase):
         self.assertEqual(recording.problems, [])
         self.assertEqual(len(self.about()["measured"]["step_ms"]), 1)
 
+    def test_images_have_no_length(self):
+        for shape, size in [((32, 3, 224, 224), (32, None)), ((2, 3, 8, 64, 64), (2, None)), ((4, 16, 512), (4, 16)),
+                            ((8, 512), (8, None))]:  # fmt: skip
+            with self.subTest(shape):
+                self.setUp()
+                model, optimizer = small_model(), torch.AdamW()
+                with foreshard.record(self.folder, model, optimizer, measure=2) as recording:
+                    for _ in range(8):
+                        model(torch.Tensor(shape, "torch.float32")).backward()
+                        optimizer.step()
+                        recording.step()
+                about = self.about()
+                self.assertEqual((about.get("batch"), about.get("seq")), size)
+
     def test_the_callback_of_the_trainer(self):
         model, optimizer = small_model(), torch.AdamW()
         transformers = types.SimpleNamespace(TrainerCallback=object)

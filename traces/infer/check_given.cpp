@@ -281,8 +281,10 @@ std::vector<ImportStat> assumptions(const About& given, const Inference& inferen
   }
   if (inference.item("batch") == nullptr && gives(given, "batch"))
     stats.push_back({"given_batch", ImportStat::Severity::info, 1,
-                     fmt::format("batch {} and seq {} are given: the recording settles neither",
-                                 value_of(given.settings, "batch"), value_of(given.settings, "seq"))});
+                     given.settings.seq ? fmt::format("batch {} and seq {} are given: the recording settles neither",
+                                                      value_of(given.settings, "batch"), *given.settings.seq)
+                                        : fmt::format("batch {} is given: the recording does not settle it",
+                                                      value_of(given.settings, "batch"))});
   if (!given.units.empty()) return stats;
   for (const std::string& question : inference.unsettled)
     stats.push_back({"not_settled", ImportStat::Severity::info, 1, question});

@@ -72,7 +72,8 @@ class InputWatch:
 
 def batch_and_length(forwards: list[dict[str, Any]]) -> tuple[int | None, int | None]:
     """Batch and sequence length of the largest of these forwards: the first two sizes of its token ids (whole numbers
-    in two dimensions), else of its first tensor, whose second size is a length only where a third follows."""
+    in two dimensions), else of its first tensor, whose second size is a length only in three dimensions: those of images
+    and videos are channels or frames."""
     best: tuple[int | None, int | None] = (None, None)
     for forward in forwards:
         size = _batch_and_length(forward["tensors"])
@@ -88,7 +89,7 @@ def _batch_and_length(tensors: list[dict[str, Any]]) -> tuple[int | None, int | 
         return first["shape"][0], first["shape"][1]
     for tensor in tensors:
         if tensor["shape"]:
-            return tensor["shape"][0], tensor["shape"][1] if len(tensor["shape"]) > 2 else None
+            return tensor["shape"][0], tensor["shape"][1] if len(tensor["shape"]) == 3 else None
     return None, None
 
 
