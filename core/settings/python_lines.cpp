@@ -211,18 +211,25 @@ class Writer {
     if (s_.checkpoint == Checkpoint::none) return;
     const bool by_op = s_.checkpoint == Checkpoint::selective_op;
     if (by_op) selective_contexts();
-    line("for i, block in enumerate({}):", modules_.blocks);
-    std::string indent = "    ";
+    const bool several = modules_.blocks.size() > 1;
+    if (several) line("for layers in ({}):", fmt::join(modules_.blocks, ", "));
+    std::string indent = several ? "    " : "";
+    const std::string list = several ? "layers" : modules_.blocks.front();
+    line("{}for i, block in enumerate({}):", indent, list);
+    indent += "    ";
     if (s_.checkpoint == Checkpoint::selective_layer) {
-      line("    if ((i + 1) * {0} + 50) // 100 > (i * {0} + 50) // 100:", s_.checkpoint_share);
+      line("{1}if ((i + 1) * {0} + 50) // 100 > (i * {0} + 50) // 100:", s_.checkpoint_share, indent);
       indent += "    ";
     }
-    line("{}{}[i] = checkpoint_wrapper(block{})", indent, modules_.blocks, by_op ? ", context_fn=contexts" : "");
+    line("{}{}[i] = checkpoint_wrapper(block{})", indent, list, by_op ? ", context_fn=contexts" : "");
   }
 
   void blocks() {
     checkpointing();
-    line("blocks = list({})", modules_.blocks);
+    if (modules_.blocks.size() > 1)
+      line("blocks = [*{}]", fmt::join(modules_.blocks, ", *"));
+    else
+      line("blocks = list({})", modules_.blocks.front());
     if (s_.units_per_group > 1) {
       line("groups = [blocks[i:i + {0}] for i in range(0, len(blocks), {0})]", s_.units_per_group);
       line("blocks = [group[0] for group in groups]");

@@ -22,7 +22,8 @@ struct PythonLines {
 
 /// How the user's program names the modules that become units; by default as torchtitan's Llama does.
 struct ModuleNames {
-  std::string blocks = "model.layers";  ///< the list of blocks
+  /// The lists of blocks, in the order in which they run: one, or an encoder's and a decoder's.
+  std::vector<std::string> blocks = {"model.layers"};
   std::string embedding = "model.tok_embeddings";
   std::vector<std::string> head = {"model.norm", "model.output"};  ///< all that runs behind the last block
   std::string experts = "moe.experts";                             ///< below each block that has some

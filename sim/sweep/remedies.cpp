@@ -14,6 +14,7 @@
 #include "sim/sweep/enough_memory.hpp"
 #include "sim/sweep/largest_fit.hpp"
 #include "sim/sweep/outcome.hpp"
+#include "sim/sweep/wrapped_modules.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -71,7 +72,7 @@ Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome
   Remedy remedy;
   remedy.setting = candidate.setting;
   remedy.reason = candidate.reason;
-  remedy.pytorch = candidate.pytorch.empty() ? pytorch_text(base, candidate.settings) : candidate.pytorch;
+  remedy.pytorch = candidate.pytorch;
   remedy.settings = candidate.settings;
   remedy.peaks = outcome.peaks;
   remedy.saving = static_cast<std::int64_t>(all.before.reserved) - static_cast<std::int64_t>(outcome.peaks.reserved);
@@ -195,6 +196,9 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   const auto own = base->out_of_memory ? simulate_unlimited(how, request.settings) : base;
   FORESHARD_TRY(own);
   sort_out(request, list, outcomes, *own, out);
+  for (Remedy& remedy : out.useful)
+    if (remedy.pytorch.empty())
+      remedy.pytorch = pytorch_text(request.settings, remedy.settings, wrapped_modules(source, remedy.settings));
   return out;
 }
 

@@ -52,12 +52,16 @@ ModuleNames wrapped_modules(WorkloadSource& source, const Settings& settings) {
   ModuleNames modules;
   const auto workload = source.at(settings);
   if (!workload) return modules;
+  std::vector<std::string> lists;
   for (const Unit& unit : (*workload)->units)
-    if (const auto blocks = list_of(unit.name)) {
-      modules.blocks = *blocks;
+    if (auto list = list_of(unit.name); list && std::find(lists.begin(), lists.end(), *list) == lists.end())
+      lists.push_back(std::move(*list));
+  if (!lists.empty()) modules.blocks = std::move(lists);
+  for (const std::string& blocks : modules.blocks)
+    if (const auto experts = experts_of(**workload, blocks)) {
+      modules.experts = *experts;
       break;
     }
-  if (const auto experts = experts_of(**workload, modules.blocks)) modules.experts = *experts;
   if (!settings.fully_shard_embedding_and_head || (*workload)->units.size() < 3) return modules;
   modules.embedding = paths_of((*workload)->units[1].name).front();
   modules.head = paths_of((*workload)->units.back().name);

@@ -32,6 +32,19 @@ TEST_CASE("default settings are plain fully_shard calls") {
         "fully_shard(model, mesh=mesh, reshard_after_forward=True)\n");
 }
 
+TEST_CASE("an encoder and a decoder have a list of blocks each") {
+  ModuleNames modules;
+  modules.blocks = {"model.encoder.block", "model.decoder.block"};
+  Settings settings;
+  settings.checkpoint = Checkpoint::blocks;
+  const std::string text = python_lines(settings, modules).text();
+  CHECK(has(text,
+            "for layers in (model.encoder.block, model.decoder.block):\n"
+            "    for i, block in enumerate(layers):\n"
+            "        layers[i] = checkpoint_wrapper(block)\n"
+            "blocks = [*model.encoder.block, *model.decoder.block]"));
+}
+
 TEST_CASE("torch is imported where a line uses it, behind os") {
   CHECK(has(code({{"param_dtype", "bfloat16"}}),
             "import torch\nfrom torch.distributed.device_mesh import init_device_mesh"));
@@ -167,7 +180,8 @@ TEST_CASE("embedding and head are wrapped before and behind the blocks, by the n
   Settings settings;
   settings.fully_shard_embedding_and_head = true;
   settings.reshard_of_unit["norm, head"] = {Reshard::Kind::always, 0};
-  const std::string named = python_lines(settings, {"model.layers", "model.tok", {"model.norm", "model.head"}}).text();
+  const std::string named =
+      python_lines(settings, {{"model.layers"}, "model.tok", {"model.norm", "model.head"}}).text();
   CHECK(has(named, "reshard = {\"norm, head\": True}"));
   CHECK(has(
       named,

@@ -106,8 +106,12 @@ TEST_CASE("blocks go by the name that their units have") {
     Workload workload;
     workload.units = {{"", {}}, {prefix + "0, " + prefix + "1", {}}, {prefix + "2", {}}};
     OneWorkload source(std::make_shared<const Workload>(std::move(workload)));
-    CHECK(wrapped_modules(source, {}).blocks == list);
+    CHECK(wrapped_modules(source, {}).blocks == std::vector{list});
   }
+  Workload two;
+  two.units = {{"", {}}, {"encoder.block.0", {}}, {"encoder.block.1", {}}, {"decoder.block.0", {}}};
+  OneWorkload both(std::make_shared<const Workload>(std::move(two)));
+  CHECK(wrapped_modules(both, {}).blocks == std::vector<std::string>{"model.encoder.block", "model.decoder.block"});
   OneWorkload unknown(std::make_shared<const Workload>());
   CHECK(wrapped_modules(unknown, {}).blocks == ModuleNames{}.blocks);
 }
