@@ -31,6 +31,7 @@
 #include "sim/parallel/for_each.hpp"
 #include "sim/predict/memory_doubts.hpp"
 #include "sim/predict/process_memory_options.hpp"
+#include "sim/sweep/wrapped_modules.hpp"
 #include "traces/workload_file/workload_file.hpp"
 #include "viz/svg/memory_over_steps.hpp"
 
@@ -271,6 +272,7 @@ Result<void> add_remedies(const ForecastOptions& options, const Planned& planned
   wanted.pad = options.pad;
   wanted.memory =
       sim::process_memory_options(workload, planned.settings, planned.machine, planned.memory_limit, false).memory;
+  wanted.modules = sim::wrapped_modules(workload, planned.settings);
   wanted.at_settings = [&](const Settings& settings) { return forecast_at(options, planned, workloads, settings); };
   wanted.step_ms = [&](const Settings& settings, std::uint32_t length) {
     return step_ms_at(planned, workloads, settings, length);

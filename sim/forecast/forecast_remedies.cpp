@@ -263,8 +263,9 @@ std::vector<ChangeTrial> settings_trials(const ForecastRemedyRequest& request) {
   };
   std::vector<ChangeTrial> out;
   for (const Candidate& candidate : settings_changes(request.settings)) {
-    const std::string python =
-        candidate.pytorch.empty() ? pytorch_text(request.settings, candidate.settings) : candidate.pytorch;
+    const std::string python = candidate.pytorch.empty()
+                                   ? pytorch_text(request.settings, candidate.settings, request.modules)
+                                   : candidate.pytorch;
     ChangeTrial& trial = out.emplace_back();
     trial.remedy.setting = joined(candidate.setting, setting_of(own), " ");
     trial.remedy.reason = candidate.reason;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/settings/python_lines.hpp"
 #include "core/settings/settings.hpp"
 #include "sim/forecast/forecast.hpp"
 #include "sim/forecast/seeds_outcome.hpp"
@@ -94,6 +95,7 @@ struct ForecastRemedyRequest {
   Settings settings;            ///< what it was made at: alloc_conf and PyTorch version
   std::uint32_t pad = 1;        ///< what its lengths are padded to already; paddings that are no multiple are not tried
   SimMemoryOptions memory;      ///< as another allocator configuration finds it: no recorded addresses
+  ModuleNames modules = {};     ///< of the program, for its lines of Python
   ForecastAt at_settings = {};  ///< other settings are tried where the worst dies or retries; null: they are not
   /// The planned step at other settings, of samples of one length; none: it has no time. Null: no costs are known.
   std::function<std::optional<double>(const Settings&, std::uint32_t length)> step_ms = {};

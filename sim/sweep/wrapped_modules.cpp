@@ -48,24 +48,27 @@ bool root_has_weights(const Workload& workload) {
   return std::any_of(root.begin(), root.end(), [](const Parameter& p) { return p.shape.size() > 1; });
 }
 
-ModuleNames wrapped_modules(WorkloadSource& source, const Settings& settings) {
+ModuleNames wrapped_modules(const Workload& workload, const Settings& settings) {
   ModuleNames modules;
-  const auto workload = source.at(settings);
-  if (!workload) return modules;
   std::vector<std::string> lists;
-  for (const Unit& unit : (*workload)->units)
+  for (const Unit& unit : workload.units)
     if (auto list = list_of(unit.name); list && std::find(lists.begin(), lists.end(), *list) == lists.end())
       lists.push_back(std::move(*list));
   if (!lists.empty()) modules.blocks = std::move(lists);
   for (const std::string& blocks : modules.blocks)
-    if (const auto experts = experts_of(**workload, blocks)) {
+    if (const auto experts = experts_of(workload, blocks)) {
       modules.experts = *experts;
       break;
     }
-  if (!settings.fully_shard_embedding_and_head || (*workload)->units.size() < 3) return modules;
-  modules.embedding = paths_of((*workload)->units[1].name).front();
-  modules.head = paths_of((*workload)->units.back().name);
+  if (!settings.fully_shard_embedding_and_head || workload.units.size() < 3) return modules;
+  modules.embedding = paths_of(workload.units[1].name).front();
+  modules.head = paths_of(workload.units.back().name);
   return modules;
+}
+
+ModuleNames wrapped_modules(WorkloadSource& source, const Settings& settings) {
+  const auto workload = source.at(settings);
+  return workload ? wrapped_modules(**workload, settings) : ModuleNames{};
 }
 
 }  // namespace foreshard::sim

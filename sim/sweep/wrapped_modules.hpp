@@ -13,6 +13,8 @@ namespace foreshard::sim {
 [[nodiscard]] bool root_has_weights(const Workload& workload);
 
 /// The names of the modules that `settings` wrap, for python_lines(); the defaults where they are not known.
+/// `workload`: of these settings.
+[[nodiscard]] ModuleNames wrapped_modules(const Workload& workload, const Settings& settings);
 [[nodiscard]] ModuleNames wrapped_modules(WorkloadSource& source, const Settings& settings);
 
 }  // namespace foreshard::sim
