@@ -135,6 +135,7 @@ Json tune_json(const TuneReport& report) {
   json["least_memory"] = least_json(report);
   json["start"] = point_json(report, result.start);
   json["best"] = optional_json(report, result.best);
+  json["fastest"] = optional_json(report, result.fastest);
   json["gain"] = gain_json(result);
   json["changes"] = Json::array();
   for (const sim::ChangeWorth& one : result.changes)

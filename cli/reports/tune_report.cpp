@@ -243,6 +243,7 @@ void print_points(std::ostream& out, const TuneReport& report) {
   std::vector<std::pair<std::string, const TunedPoint*>> rows{{"as asked for", &result.start}};
   if (result.uniform) rows.emplace_back("best uniform", &*result.uniform);
   if (result.greedy) rows.emplace_back("best depth", &*result.greedy);
+  if (result.fastest) rows.emplace_back("fastest", &*result.fastest);
   if (result.best) rows.emplace_back("best", &*result.best);
   for (std::size_t i = 0; i < result.next.size(); ++i)
     rows.emplace_back(fmt::format("next {}", i + 1), &result.next[i]);

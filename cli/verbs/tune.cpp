@@ -170,8 +170,8 @@ Result<TuneReport> ask(const TuneOptions& options, const traces::Source& source,
 void doubt_every_point(const traces::Source& source, sim::TuneResult& result) {
   const auto add = [&](sim::TunedPoint& tuned) { add_source_warnings(source, tuned.point); };
   add(result.start);
-  for (auto* one : {&result.best, &result.uniform, &result.greedy, &result.fastest_doubted, &result.fastest_retrying,
-                    &result.with_cuda_graph})
+  for (auto* one : {&result.best, &result.fastest, &result.uniform, &result.greedy, &result.fastest_doubted,
+                    &result.fastest_retrying, &result.with_cuda_graph})
     if (*one) add(**one);
   for (sim::TunedPoint& one : result.next) add(one);
 }

@@ -36,6 +36,7 @@ class Neighbours {
   void meshes();
   void checkpointing();
   void batches();
+  void smaller();
   void add(std::string phrase, std::function<void(Settings&)> change);
   [[nodiscard]] std::vector<Neighbour> take() { return std::move(list_); }
 
@@ -227,6 +228,35 @@ void Neighbours::batches() {
       });
 }
 
+/// What takes less memory, each by itself: what costs most time and saves most first.
+void Neighbours::smaller() {
+  add("states on the host", [](Settings& s) { s.offload = true; });
+  add("every block is computed again in backward", [](Settings& s) { s.checkpoint = Checkpoint::blocks; });
+  if (at_.batch)
+    add("batches of 1", [samples = *at_.batch * at_.accumulate](Settings& s) {
+      s.batch = 1;
+      s.accumulate = samples;
+    });
+  add("no graph's private pool beside the others", [](Settings& s) { s.cuda_graph.reset(); });
+  if (at_.optimizer == Optimizer::adam)
+    add("the fused optimizer makes no temporaries", [](Settings& s) { s.optimizer = Optimizer::adam_fused; });
+  const bool has_ends = root_has_weights(position_.workload);
+  add("each block is a unit, and embedding and head are", [has_ends](Settings& s) {
+    s.units_per_group = 1;
+    s.fully_shard_embedding_and_head = s.fully_shard_embedding_and_head || has_ends;
+  });
+  add("FSDP2's own prefetch: one all-gather ahead", [](Settings& s) {
+    s.forward_prefetch.reset();
+    s.backward_prefetch.reset();
+    s.prefetch_lists = {};
+  });
+  add("gathered parameters go after forward", [](Settings& s) {
+    s.reshard_after_forward = {};
+    s.reshard_of_unit.clear();
+  });
+  add("parameters are sharded over all ranks", [](Settings& s) { s.replicate = 1; });
+}
+
 }  // namespace
 
 std::vector<Neighbour> neighbours(const Position& position) {
@@ -280,6 +310,35 @@ std::vector<Neighbour> simpler_settings(const Settings& start, const Settings& a
     add(settings);
   }
   return out;
+}
+
+std::vector<Neighbour> smaller_moves(const Position& position) {
+  Neighbours list(position);
+  list.smaller();
+  return list.take();
+}
+
+std::vector<Neighbour> smaller_settings(const Position& position, const std::vector<Neighbour>& moves) {
+  Neighbours list(position);
+  const auto all_but = [&](std::optional<MoveFamily> left_out, bool async) {
+    std::string phrase = async ? "gathers as async ops, on the compute stream's memory" : "";
+    std::vector<Neighbour> parts;
+    for (const Neighbour& one : moves) {
+      if (left_out && one.families.has(*left_out)) continue;
+      phrase += (phrase.empty() ? "" : "; ") + one.phrase;
+      parts.push_back(one);
+    }
+    list.add(phrase, [parts, async](Settings& s) {
+      for (const Neighbour& part : parts) part.change(s);
+      s.unshard_async = s.unshard_async || async;
+    });
+  };
+  all_but({}, true);
+  all_but({}, false);
+  all_but(MoveFamily::offload, false);
+  all_but(MoveFamily::checkpoint, false);
+  for (const Neighbour& one : moves) list.add(one.phrase, one.change);
+  return list.take();
 }
 
 std::vector<Neighbour> together(const Position& position, const std::vector<Neighbour>& best_first) {

@@ -41,6 +41,13 @@ struct Position {
 /// (as DeepCompile's, arXiv:2504.09983).
 [[nodiscard]] std::vector<Neighbour> deeper_prefetch(const Position& position);
 
+/// What takes less memory, each by itself: what costs most time and saves most first.
+[[nodiscard]] std::vector<Neighbour> smaller_moves(const Position& position);
+
+/// What takes least memory: all of `moves` at once, the same without states on the host and without recomputation, then
+/// each by itself.
+[[nodiscard]] std::vector<Neighbour> smaller_settings(const Position& position, const std::vector<Neighbour>& moves);
+
 /// `at` with one family, or one of its settings, as `start` has it, or with a shallower prefetch.
 [[nodiscard]] std::vector<Neighbour> simpler_settings(const Settings& start, const Settings& at);
 

@@ -72,6 +72,7 @@ class Tuner {
   /// Finds `best_`, which is no worse than any of `also`.
   Result<void> look(const std::vector<Neighbour>& also) {
     FORESHARD_TRY(try_start());
+    FORESHARD_TRY(try_smaller());
     FORESHARD_TRY(tried_.run(also, TriedPoints::Prune::no));
     const auto uniform = tried_.run(uniform_points(request_), TriedPoints::Prune::no);
     FORESHARD_TRY(uniform);
@@ -91,6 +92,26 @@ class Tuner {
       return fail(ErrorKind::usage, "the source has no times, so that nothing is faster than anything", {},
                   "import a profiler trace with it; sweep finds the settings of least memory");
     return {};
+  }
+
+  /// Where the start does not fit: what takes least first, so that few points find what fits, or how much is short.
+  Result<void> try_smaller() {
+    if (tried_.fits(0)) return {};
+    const auto workload = source_.at(request_.start);
+    FORESHARD_TRY(workload);
+    const auto units = units_at(request_.start, **workload);
+    FORESHARD_TRY(units);
+    const Position position{request_.start, request_.allowed, request_.start, **workload, *units, {}, true};
+    std::vector<Neighbour> moves = smaller_moves(position);
+    std::erase_if(moves, [this](const Neighbour& one) { return is_refused(one.settings); });
+    FORESHARD_TRY(tried_.run(smaller_settings(position, moves), TriedPoints::Prune::no));
+    return {};
+  }
+
+  /// Whether the source cannot be planned with them: a recording has what was recorded.
+  [[nodiscard]] bool is_refused(const Settings& settings) const {
+    const auto workload = source_.at(settings);
+    return !workload || !units_at(settings, **workload);
   }
 
   /// The greedy search: every depth. Beyond one that runs out of memory another may fit, by its fragmentation.
@@ -157,7 +178,6 @@ class Tuner {
 
   /// The best of all that are the best of their class, and that may lead to a better one.
   [[nodiscard]] std::optional<std::size_t> next_point(const std::set<std::size_t>& expanded) const {
-    if (!tried_.best() && !expanded.contains(0)) return 0;
     for (const std::size_t point : tried_.best_of_classes()) {
       if (tried_.points()[point].point.state == SweepPoint::State::refused) continue;
       if (tried_.best() && (!tried_.fits(point) || (point != tried_.best() && tried_.is_bounded(point)))) continue;
@@ -211,47 +231,67 @@ class Tuner {
 
   [[nodiscard]] const SweepPoint& point(std::size_t index) const { return tried_.points()[index].point; }
 
-  /// Of the points as fast as the best the smallest; the uniform one, where it is no larger than that.
-  void choose_among_equals() {
-    best_ = tried_.best();
-    if (!best_) return;
-    const std::size_t fastest = *best_;
-    const double limit = point(fastest).step_ms * (1 + kEqualSteps);
-    const auto size = [this](std::size_t i) { return static_cast<double>(point(i).peaks.reserved); };
-    const auto is_equal = [&](std::size_t i) { return tried_.is_comparable(i, fastest) && point(i).step_ms <= limit; };
-    std::size_t smallest = fastest;
-    for (std::size_t i = 0; i < tried_.points().size(); ++i)
-      if (is_equal(i) &&
-          std::make_pair(size(i), point(i).step_ms) < std::make_pair(size(smallest), point(smallest).step_ms))
-        smallest = i;
-    if (size(smallest) < size(fastest) * (1 - kSmaller)) best_ = smallest;
-    most_ = size(*best_) * (1 + kSmaller);
-    for (const auto& simpler : {uniform_, greedy_, std::optional<std::size_t>(0)})
-      if (simpler && is_equal(*simpler) && size(*simpler) <= most_) best_ = simpler;
+  [[nodiscard]] double reserved(std::size_t index) const { return static_cast<double>(point(index).peaks.reserved); }
+
+  /// Whether it may be answered for the fastest: it is as fast, and as sure.
+  [[nodiscard]] bool is_equal_to_fastest(std::size_t index) const {
+    const std::size_t fastest = *tried_.best();
+    return tried_.is_comparable(index, fastest) && point(index).step_ms <= point(fastest).step_ms * (1 + kEqualSteps);
   }
 
-  /// The best with one change less, until each brings something: no slower than what is equal to the fastest, and no
-  /// larger. Its point is `best_`.
-  Result<void> simplify() {
-    choose_among_equals();
-    if (!best_) return {};
-    const double limit = point(*tried_.best()).step_ms * (1 + kEqualSteps);
-    for (bool again = true; again && !tried_.limit();) {
-      again = false;
-      const std::string phrase = tried_.points()[*best_].phrase;
-      std::vector<Neighbour> list = simpler_settings(request_.start, point(*best_).settings);
-      for (Neighbour& one : list) one.phrase = phrase;
-      const auto points = tried_.run(list, TriedPoints::Prune::no);
-      FORESHARD_TRY(points);
-      for (const auto& simpler : *points) {
-        if (!simpler || !tried_.is_comparable(*simpler, *best_) || point(*simpler).step_ms > limit) continue;
-        if (static_cast<double>(point(*simpler).peaks.reserved) > most_) continue;
-        best_ = simpler;
-        again = true;
-        break;
-      }
+  /// Of the points as fast as the fastest the smallest, where that is worth it. Whether it is another one.
+  bool choose_smaller() {
+    const std::size_t before = *best_;
+    if (!is_equal_to_fastest(*best_)) best_ = tried_.best();  // a faster one was found since
+    std::size_t smallest = *best_;
+    for (std::size_t i = 0; i < tried_.points().size(); ++i)
+      if (is_equal_to_fastest(i) &&
+          std::make_pair(reserved(i), point(i).step_ms) < std::make_pair(reserved(smallest), point(smallest).step_ms))
+        smallest = i;
+    if (reserved(smallest) < reserved(*best_) * (1 - kSmaller)) best_ = smallest;
+    return *best_ != before;
+  }
+
+  /// The smallest of those as fast as the fastest; the uniform one, where it is no larger than that. How large an
+  /// answer for it may be. Something fits.
+  double choose_among_equals() {
+    best_ = tried_.best();
+    choose_smaller();
+    const double most = reserved(*best_) * (1 + kSmaller);
+    for (const auto& simpler : {uniform_, greedy_, std::optional<std::size_t>(0)})
+      if (simpler && is_equal_to_fastest(*simpler) && reserved(*simpler) <= most) best_ = simpler;
+    return most;
+  }
+
+  /// Whether the best is left for one with a change less, no slower than what is equal to the fastest, and no larger
+  /// than `most`.
+  Result<bool> take_one_back(double most) {
+    const std::string phrase = tried_.points()[*best_].phrase;
+    std::vector<Neighbour> list = simpler_settings(request_.start, point(*best_).settings);
+    for (Neighbour& one : list) one.phrase = phrase;
+    const auto points = tried_.run(list, TriedPoints::Prune::no);
+    FORESHARD_TRY(points);
+    for (const auto& simpler : *points) {
+      if (!simpler || !is_equal_to_fastest(*simpler) || reserved(*simpler) > most) continue;
+      best_ = simpler;
+      return true;
     }
-    return {};
+    return false;
+  }
+
+  /// The best with one change less, until each brings something; what that comes to may be smaller than all before.
+  Result<void> simplify() {
+    if (!tried_.best()) return {};
+    double most = choose_among_equals();
+    for (;;) {
+      for (bool again = true; again && !tried_.limit();) {
+        const auto taken_back = take_one_back(most);
+        FORESHARD_TRY(taken_back);
+        again = *taken_back;
+      }
+      if (!choose_smaller()) return {};
+      most = reserved(*best_) * (1 + kSmaller);
+    }
   }
 
   /// Where nothing else is against it than its retries.
@@ -318,7 +358,8 @@ class Tuner {
     const auto doubted = best_ ? fastest_doubted() : std::nullopt;
     const std::vector<std::size_t> next = best_ ? next_best() : std::vector<std::size_t>();
     std::vector<std::size_t> named = next;
-    for (const auto& one : {std::optional<std::size_t>(0), best_, uniform_, greedy_, retrying, doubted})
+    const auto fastest = tried_.best() == best_ ? std::nullopt : tried_.best();
+    for (const auto& one : {std::optional<std::size_t>(0), best_, fastest, uniform_, greedy_, retrying, doubted})
       if (one) named.push_back(*one);
     std::sort(named.begin(), named.end());
     named.erase(std::unique(named.begin(), named.end()), named.end());
@@ -342,6 +383,7 @@ class Tuner {
     };
     out_.start = plans.front();
     set(best_, out_.best);
+    set(fastest, out_.fastest);
     set(uniform_, out_.uniform);
     set(greedy_, out_.greedy);
     set(retrying, out_.fastest_retrying);
@@ -461,7 +503,6 @@ class Tuner {
   std::optional<std::size_t> uniform_;  // the best of `sweep`'s
   std::optional<std::size_t> greedy_;   // and of uniform depths
   std::optional<std::size_t> best_;     // once it is simplified
-  double most_ = 0;                     // bytes reserved that the answer may have: of the smallest equal, and 2 %
   TuneResult out_;
 };
 

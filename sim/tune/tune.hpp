@@ -1,13 +1,14 @@
 // The search for the fastest settings within memory, over what no cross product of ranges reaches.
 //
-// First what is looked at anyway: the start, the uniform settings that `sweep` tries (usual_ranges()), uniform prefetch
-// of every depth, some units kept beside embedding and head of their own. Then from the best so far its neighbours
-// (neighbours.hpp), in whole batches: the best point whose neighbours were not tried is next, one of each class
-// (move_family.hpp) only, until kPatience of them in a row brought nothing. While nothing fits, what runs out of memory
-// is simulated again where there is enough of it, and the best is what takes least. A class whose kernels, links or
-// host alone take longer than the best step is left out. Memory prunes nothing: with fragmentation a deeper prefetch
-// may fit where a shallower one does not. Steps within kEqualSteps are equal: of them the smaller is taken, and what
-// brings less is taken back at the end, so that the answer is short.
+// First what is looked at anyway: the start, where it does not fit what takes least memory, the uniform settings that
+// `sweep` tries (usual_ranges()), uniform prefetch of every depth, some units kept beside embedding and head of their
+// own. Then from the best so far its neighbours (neighbours.hpp), in whole batches: the best point whose neighbours
+// were not tried is next, one of each class (move_family.hpp) only, until kPatience of them in a row brought nothing.
+// While nothing fits, what runs out of memory is simulated again where there is enough of it, and the best is what
+// takes least. A class whose kernels, links or host alone take longer than the best step is left out. Memory prunes
+// nothing: with fragmentation a deeper prefetch may fit where a shallower one does not. Steps within kEqualSteps are
+// equal: of them the smaller is taken, and what brings less is taken back at the end, so that the answer is short; the
+// fastest stands beside it.
 //
 // A point against whose numbers more speaks than against the start's (SweepPoint::not_valid), or of which more runs
 // otherwise than asked for, comes after all others, and behind those what retries allocations in each step.
@@ -83,6 +84,9 @@ struct ChangeWorth {
 struct TuneResult {
   TunedPoint start;
   std::optional<TunedPoint> best;  ///< none: nothing fits
+  /// The fastest of those that may be answered, where the best is not it: the best is as fast (kEqualSteps), and
+  /// smaller or simpler.
+  std::optional<TunedPoint> fastest;
   /// Where nothing fits: what was tried that takes least memory (TriedPoints::takes()), with every op of its run, where
   /// there is enough of it; of a search that time ended, of what it weighed, at least the start.
   std::optional<PlannedPoint> least;

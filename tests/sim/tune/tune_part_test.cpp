@@ -229,6 +229,7 @@ TEST_CASE("where nothing fits, the least memory that was found is what that poin
   OneWorkload source(std::make_shared<const Workload>(foreshard::test::timed_workload(base(), 6, 3.0)));
   TuneRequest request;
   request.start = base();
+  request.allowed.set(MoveFamily::offload, false);  // which a recording has no times of
   request.memory_limit = 2 * kMiB;
   const auto none = tune(source, machine(), request);
   REQUIRE(none);

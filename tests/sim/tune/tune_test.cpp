@@ -219,3 +219,35 @@ TEST_CASE("where what was asked for leaves less than the headroom the best may b
   CHECK(result.best->point.peaks.reserved <= result.most_reserved);
   CHECK(result.best->point.step_ms > result.start.point.step_ms);
 }
+
+TEST_CASE("what takes least where nothing fits hardly depends on how many points are tried") {
+  std::vector<Unit> units = foreshard::test::small_units(8);
+  for (Unit& unit : units)
+    for (Parameter& parameter : unit.parameters) parameter.shape = {2048, 2048};
+  const auto large = std::make_shared<const Workload>(foreshard::test::timed_workload(base(), units, 3.0));
+  TuneRequest hopeless = request();
+  hopeless.memory_limit = 2 * kMiB;
+  const TuneResult all = tuned(hopeless, large);
+  hopeless.points = 4;
+  const TuneResult few = tuned(hopeless, large);
+  REQUIRE((all.least && few.least));
+  CHECK(static_cast<double>(few.least->point.most_reserved) <=
+        1.1 * static_cast<double>(all.least->point.most_reserved));
+}
+
+TEST_CASE("the best is as fast as the fastest, and of those none is smaller by what is worth it") {
+  const TuneResult result = tuned(request());
+  REQUIRE(result.best);
+  const SweepPoint& best = result.best->point;
+  const SweepPoint& fastest = result.fastest ? result.fastest->point : best;
+  const double limit = fastest.step_ms * (1 + kEqualSteps);
+  CHECK(best.step_ms <= limit);
+  for (std::size_t i = 0; i < result.points.size(); ++i) {
+    const SweepPoint& one = result.points[i].point;
+    const bool takes_part = std::find(result.no_part.begin(), result.no_part.end(), i) == result.no_part.end();
+    if (one.state != SweepPoint::State::ran || !takes_part) continue;
+    CHECK(one.step_ms >= fastest.step_ms);
+    if (one.step_ms <= limit)
+      CHECK(static_cast<double>(one.peaks.reserved) >= 0.98 * static_cast<double>(best.peaks.reserved));
+  }
+}
