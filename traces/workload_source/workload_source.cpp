@@ -5,7 +5,9 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <locale>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 
@@ -106,6 +108,33 @@ std::string not_taken_over(const std::string& key, const nlohmann::json& answer)
                      differ->get<std::string>());
 }
 
+/// The preset that a stored plan of that name and model_options() was made from; none: there is no such preset, or its
+/// options are not understood.
+std::optional<ModelConfig> preset_of(const std::string& name, const std::string& options) {
+  if (!is_preset(name)) return std::nullopt;
+  SourceRequest request{name};
+  std::istringstream words(options);
+  for (std::string option, value; words >> option;) {
+    if (option == "--compile") {
+      request.compiled = true;
+      continue;
+    }
+    if (!(words >> value)) return std::nullopt;
+    std::istringstream number(value);
+    number.imbue(std::locale::classic());
+    const auto read = [&number](auto& out) { number >> out.emplace(); };
+    if (option == "--dim") read(request.dim);
+    if (option == "--layers") read(request.layers);
+    if (option == "--dropout") read(request.dropout);
+    if (option == "--freeze") request.frozen = {value};
+    if (option == "--lora") number >> request.lora.rank;
+    if (option == "--lora-targets") request.lora.targets = {value};
+  }
+  if (model_options(request) != options) return std::nullopt;  // said otherwise, or of several patterns
+  const auto source = read_source(request);
+  return source ? source->model : std::nullopt;
+}
+
 /// What a plan's store says of its run beside the workload, which is the one that it was made from: what was asked for.
 /// An executed run's settings are in the same place.
 Result<void> add_question(const std::string& path, OpenOptions options, Source& source) {
@@ -133,6 +162,7 @@ Result<void> add_question(const std::string& path, OpenOptions options, Source& 
     if (std::string note = not_taken_over(key, value); !note.empty())
       source.left_out.push_back(fmt::format("{} is a plan {}", path, note));
   }
+  source.preset = preset_of(source.name, source.model_options);
   return {};
 }
 
@@ -331,6 +361,7 @@ Result<Source> read_source(const SourceRequest& request) {
   if (source && request.lowering && *request.lowering != source->lowering) {
     source->lowering = *request.lowering;
     if (source->workload) {
+      source->stored_lowering = source->workload->lowering;
       auto changed = std::make_shared<Workload>(*source->workload);
       changed->lowering = source->lowering;
       source->workload = std::move(changed);

@@ -58,8 +58,12 @@ struct Source {
   std::string fabric = {};
   std::string topology = {};       ///< JSON, as the plan's key of that name; empty: none
   std::string model_options = {};  ///< model_options() of a model, or of the one that a stored plan was made from
-  std::string calibration = {};    ///< of a recording: what import kept of it for plans; empty: nothing
-  std::string stored_digest = {};  ///< with that: digest_of() of the workload's JSON in the store
+  /// The preset of that name and of those options, of a stored plan's workload. Whether it makes that workload is for
+  /// workloads_of() to see: another version's may not.
+  std::optional<ModelConfig> preset = {};
+  std::optional<Lowering> stored_lowering = {};  ///< of `workload`, where SourceRequest::lowering changed it
+  std::string calibration = {};                  ///< of a recording: what import kept of it for plans; empty: nothing
+  std::string stored_digest = {};                ///< with that: digest_of() of the workload's JSON in the store
   /// What that says, where it is of `workload` on the machine that it is planned on; none: found anew.
   std::optional<sim::HostScale> host_scale = {};
 };
@@ -73,7 +77,8 @@ struct Source {
 [[nodiscard]] std::vector<std::string> source_files(const std::string& text);
 
 /// Workloads of `source` on `machine`, for any number of threads: the recorded one, or generated ones, of which those
-/// that settings do not shape anew are kept. `source` and `machine` must outlive it. at() fails (usage) where a model
+/// that settings do not shape anew are kept. A stored plan's at other settings are generated, too, where its preset
+/// makes the stored one. `source` and `machine` must outlive it. at() fails (usage) where a model
 /// needs host costs that the machine profile does not have, or cannot run at the settings.
 [[nodiscard]] std::unique_ptr<sim::WorkloadSource> workloads_of(const Source& source,
                                                                 const sim::MachineProfile& machine);

@@ -13,6 +13,7 @@
 #include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/predict/predict.hpp"
+#include "traces/workload_file/workload_file.hpp"
 #include "traces/workload_source/kept.hpp"
 #include "traces/workload_source/workload_source.hpp"
 
@@ -163,15 +164,24 @@ constexpr std::array<std::string_view, 12> kOpsOf{
     "tensor_parallel", "expert_parallel", "router_imbalance", "batch",   "seq",    "param_dtype",
     "accumulate",      "checkpoint",      "checkpoint_share", "kernels", "float8", "float8_all_gather"};
 
-/// A model's workload that was stored: the ops of its program are given, what FSDP2 and the optimizer add to them is
-/// made anew for the settings that are planned, as Generated makes it.
+/// A model's workload that was stored: where a preset makes it, that makes those of other settings, too. Else the ops
+/// of its program are given, what FSDP2 and the optimizer add to them is made anew for the settings that are planned,
+/// as Generated makes it.
 class StoredModel final : public sim::WorkloadSource {
  public:
-  StoredModel(std::shared_ptr<const Workload> workload, const sim::MachineProfile& machine)
-      : workload_(std::move(workload)), machine_(machine) {}
+  StoredModel(const Source& source, const sim::MachineProfile& machine)
+      : workload_(source.workload),
+        machine_(machine),
+        stored_lowering_(source.stored_lowering.value_or(workload_->lowering)),
+        generated_(preset_, machine) {
+    preset_.model = source.preset;
+    preset_.lowering = workload_->lowering;
+  }
 
   Result<std::shared_ptr<const Workload>> at(const Settings& asked) override {
     const Settings wanted = carried_out(workload_->lowering, asked);
+    if (wanted == workload_->settings && workload_->lowering == stored_lowering_) return workload_;
+    if (is_of_preset()) return generated_.at(asked);
     Settings remade = wanted;
     for (const auto& [name, value] : setting_options(workload_->settings))
       if (std::find(kOpsOf.begin(), kOpsOf.end(), name) != kOpsOf.end())
@@ -192,6 +202,21 @@ class StoredModel final : public sim::WorkloadSource {
   [[nodiscard]] bool one_for_all() const override { return false; }
 
  private:
+  /// Whether the preset makes the stored program.
+  [[nodiscard]] bool is_of_preset() {
+    if (!preset_.model) return false;
+    std::call_once(compared_, [this] {
+      Source as_stored;
+      as_stored.model = preset_.model;
+      as_stored.lowering = stored_lowering_;
+      const auto made = Generated(as_stored, machine_).at(workload_->settings);
+      Workload stored = *workload_;
+      stored.lowering = stored_lowering_;
+      of_preset_ = made && to_json(**made) == to_json(stored);
+    });
+    return of_preset_;
+  }
+
   /// Units as in `wanted`, where they can be made of the stored ones; else they stay, and so does what `wanted` says.
   [[nodiscard]] Result<void> wrap(Settings& wanted, Workload& workload) const {
     const Settings& have = workload_->settings;
@@ -209,6 +234,11 @@ class StoredModel final : public sim::WorkloadSource {
 
   std::shared_ptr<const Workload> workload_;
   const sim::MachineProfile& machine_;
+  Lowering stored_lowering_;
+  Source preset_;  // that generated_ is of
+  Generated generated_;
+  std::once_flag compared_;
+  bool of_preset_ = false;
 };
 
 bool equal(const SectionItem& a, const SectionItem& b) {
@@ -241,8 +271,7 @@ bool lacks_sections(const Workload& workload) {
 std::unique_ptr<sim::WorkloadSource> workloads_of(const Source& source, const sim::MachineProfile& machine) {
   if (source.workload && lacks_sections(*source.workload) && machine.host_calls_known)
     return std::make_unique<WithSections>(source.workload, machine);
-  if (source.workload && made_with(*source.workload, machine))
-    return std::make_unique<StoredModel>(source.workload, machine);
+  if (source.workload && made_with(*source.workload, machine)) return std::make_unique<StoredModel>(source, machine);
   if (source.workload) return std::make_unique<sim::OneWorkload>(source.workload, source.host_scale);
   return std::make_unique<Generated>(source, machine);
 }

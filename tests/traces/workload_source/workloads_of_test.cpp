@@ -228,6 +228,34 @@ TEST_CASE("a stored model's workload plans what the model does, where the settin
   }
 }
 
+TEST_CASE("what a preset made is planned as the preset is, at any settings") {
+  const auto model = read_source({"llama-tiny", 256, 2});
+  REQUIRE(model);
+  Settings base = model->settings;
+  base.gpus = 4;
+  const auto from_model = workloads_of(*model, machine());
+  Source store;
+  store.workload = from_model->at(base).value();
+  store.preset = model->model;
+  const auto from_store = workloads_of(store, machine());
+  CHECK(from_store->at(base).value() == store.workload);
+  const auto same = [&](auto change) {
+    Settings wanted = base;
+    change(wanted);
+    return to_json(**from_store->at(wanted)) == to_json(**from_model->at(wanted));
+  };
+  CHECK(same([](Settings& s) { s.checkpoint = Checkpoint::blocks; }));
+  CHECK(same([](Settings& s) { s.accumulate = 2; }));
+  CHECK(same([](Settings& s) { s.batch = 3; }));
+  CHECK(same([](Settings& s) { s.param_dtype = DType::bfloat16; }));
+  CHECK(same([](Settings& s) { s.units_per_group = 2; }));
+  store.preset->ffn *= 2;  // the preset of another version: the stored program is what there is
+  const auto another = workloads_of(store, machine());
+  Settings wanted = base;
+  wanted.checkpoint = Checkpoint::blocks;
+  CHECK((*another->at(wanted))->steps[0].ops.size() == store.workload->steps[0].ops.size());
+}
+
 TEST_CASE("what a stored model's program lacks is not planned") {
   const auto model = read_source({"llama-tiny", 256, 2});
   REQUIRE(model);
