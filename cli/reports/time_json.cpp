@@ -89,19 +89,38 @@ Json remedies_json(const TimeReport& report, const std::vector<sim::TimeRemedy>&
   return out;
 }
 
+/// Where a step's time goes, as the report's table has it.
+Json step_json(const Run& run, const TimeExplanation& time) {
+  const PhaseTime sum = total(phase_times(run, time));
+  return {{"step_ns", time.length().count},
+          {"compute_ns", sum.compute.count},
+          {"exposed_communication_ns", sum.exposed_communication.count},
+          {"host_ns", sum.host.count},
+          {"other_ns", sum.other.count},
+          {"causes", causes_json(time)}};
+}
+
+/// The step that the first line answers of: the plan of the one without the profiler, where that slowed the recorded
+/// one, else the one that is shown.
+Json answer_json(const TimeReport& report) {
+  Json json = {{"of", report.clean ? "without_profiler" : "timeline"}};
+  if (!report.clean || report.clean->time) {
+    json.update(step_json(diagnosed_run(report), diagnosed_time(report)));
+    return json;
+  }
+  json["step_ns"] = Nanoseconds::from_double(report.clean->ms * 1e6).count;
+  for (const char* unknown : {"compute_ns", "exposed_communication_ns", "host_ns", "other_ns", "causes"})
+    json[unknown] = nullptr;
+  return json;
+}
+
 Json clean_json(const TimeReport& report) {
   if (!report.clean) return nullptr;
   const CleanStep& clean = *report.clean;
   Json json = {{"step_ms", clean.ms}, {"times", report.time.length().ms() / clean.ms}, {"planned", nullptr}};
   if (!clean.time) return json;
-  const PhaseTime sum = total(phase_times(clean.run, *clean.time));
-  json["planned"] = {{"headline", time_headline(clean.run, *clean.time)},
-                     {"step_ns", clean.time->length().count},
-                     {"compute_ns", sum.compute.count},
-                     {"exposed_communication_ns", sum.exposed_communication.count},
-                     {"host_ns", sum.host.count},
-                     {"other_ns", sum.other.count},
-                     {"causes", causes_json(*clean.time)}};
+  json["planned"] = {{"headline", time_headline(clean.run, *clean.time)}};
+  json["planned"].update(step_json(clean.run, *clean.time));
   return json;
 }
 
@@ -165,6 +184,7 @@ Json time_json(const TimeReport& report) {
     json["experts"] = experts;
   if (Json flapping = stored_flapping(report.run); flapping.is_object()) json["flapping"] = std::move(flapping);
   if (Json beside = stored_beside(report.run); beside.is_object()) json["beside"] = std::move(beside);
+  json["answer"] = answer_json(report);
   json["step"] = e.step;
   json["step_title"] = step_title(report.run, e.recording, e.step);
   json["begin_ns"] = e.begin.count;
