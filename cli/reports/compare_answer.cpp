@@ -13,6 +13,8 @@
 namespace foreshard::cli {
 namespace {
 
+constexpr double kWorthADoubt = 0.02;  // of the step
+
 bool shown(const StepPart& part) {
   return part.printed_ms != 0 || part.printed_contention_ms != 0 ||
          std::any_of(part.parts.begin(), part.parts.end(), [](const StepPart& p) { return shown(p); });
@@ -75,16 +77,23 @@ std::vector<StepPart> parts_of(const std::vector<BreakdownRow>& rows) {
   return parts;
 }
 
+/// The timelines whose causes are laid side by side: of a recording's side its plan, where the causes are that's.
+std::pair<const TimedStep*, const TimedStep*> timelines(const CompareReport& report) {
+  const Comparison& both = report.comparison;
+  const auto of = [](const std::optional<TimedStep>& step) { return step ? &*step : nullptr; };
+  return {of(both.model && report.model_of_a ? both.model : both.a.time),
+          of(both.model && !report.model_of_a ? both.model : both.b.time)};
+}
+
 /// The steps on the timelines are not as long as those that are reported: their causes say little. Empty: they are.
 std::string unlike(const CompareReport& report) {
-  const auto share = [](const std::optional<TimedStep>& step) {
-    if (!step || step->reported.count <= 0) return 0.0;
+  const auto share = [](const TimedStep* step) {
+    if (step == nullptr || step->reported.count <= 0) return 0.0;
     return std::abs((step->end - step->begin).ms() / step->reported.ms() - 1);
   };
   constexpr double kAlike = 0.1;
-  const Comparison& both = report.comparison;  // the model's causes are of a step without the profiler
-  const double most = std::max(share(both.model && report.model_of_a ? both.model : both.a.time),
-                               share(both.model && !report.model_of_a ? both.model : both.b.time));
+  const auto [a, b] = timelines(report);  // the model's causes are of a step without the profiler
+  const double most = std::max(share(a), share(b));
   if (most <= kAlike) return {};
   return fmt::format("why is not known well, as a profiled step is {:.0f} % off the measured one", most * 100);
 }
@@ -94,6 +103,19 @@ std::string why_words(const CompareReport& report) {
   const std::string doubt = unlike(report);
   const std::string causes = doubt.empty() ? causes_of(report.comparison) : doubt;
   return causes.empty() ? std::string() : ": " + causes;
+}
+
+/// Where one step has more compute than the other of which it is not known whether collectives slow it: the parts of
+/// compute may be otherwise by that. Else empty.
+std::string contention_line(const CompareReport& report) {
+  const auto [a, b] = timelines(report);
+  if (a == nullptr || b == nullptr || causes_of(report.comparison).empty() || !unlike(report).empty()) return {};
+  const Nanoseconds more{std::abs((b->contention_unknown - a->contention_unknown).count)};
+  if (more < std::max(a->end - a->begin, b->end - b->begin).scaled(kWorthADoubt)) return {};
+  return fmt::format(
+      "of its isolated compute A has {:.2f} ms and B {:.2f} ms beside collectives, in kernels that were never seen "
+      "alone: how much of that is contention is not known",
+      a->contention_unknown.ms(), b->contention_unknown.ms());
 }
 
 /// "0.37 ms (0.3 %) more than A"; "as long as A": no difference is printed.
@@ -309,6 +331,7 @@ std::vector<std::string> compare_answer(const CompareReport& report) {
   for (std::string& line : step_lines(report)) lines.push_back(std::move(line));
   for (std::string& ranks : ranks_lines(report)) lines.push_back(std::move(ranks));
   if (std::string bias = bias_line(report); !bias.empty()) lines.push_back(std::move(bias));
+  if (std::string unknown = contention_line(report); !unknown.empty()) lines.push_back(std::move(unknown));
   if (report.a.peaks && report.b.peaks && report.a.peaks->reserved > 0)
     lines.push_back(memory_line(report.work, report.a.peaks->reserved, report.b.peaks->reserved));
   return lines;

@@ -198,6 +198,7 @@ Json time_json(const TimeReport& report) {
   json["host_ns"] = sum.host.count;
   json["other_ns"] = sum.other.count;
   json["kernel_contention_ns"] = e.kernel_contention.count;
+  json["kernel_contention_unknown_ns"] = e.kernel_contention_unknown.count;
   json["contention_unknown_ns"] = e.contention_unknown.count;
   json["step_ms"] = report.reported ? Json(report.reported->ms) : Json(nullptr);
   json["step_ms_source"] = report.reported ? Json(report.reported->source) : Json(nullptr);

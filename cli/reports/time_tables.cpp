@@ -16,6 +16,8 @@
 namespace foreshard::cli {
 namespace {
 
+constexpr double kWorthADoubt = 0.02;  // of the step
+
 constexpr std::size_t kCauses = 8;          // rows of the short report
 constexpr std::size_t kLongest = 10;        // exposed intervals in the long one
 constexpr Nanoseconds kKernelGaps{10'000};  // as short they are of no interest one by one
@@ -110,6 +112,11 @@ void print_causes(std::ostream& out, const Run& run, const TimeExplanation& e, s
   out << fmt::format(
       "  as plan has it: compute {:.2f} + exposed communication {:.2f} + host {:.2f} + other {:.2f} = {} ms\n",
       parts[0], parts[1], parts[2], parts[3], ms(sum.sum()));
+  if (e.kernel_contention_unknown >= e.length().scaled(kWorthADoubt))
+    out << fmt::format(
+        "  {} ms of compute overlap collectives in kernels that were never seen alone: how much of it is contention is "
+        "not known\n",
+        ms(e.kernel_contention_unknown));
 }
 
 void print_phases(std::ostream& out, const Run& run, const TimeExplanation& e) {
