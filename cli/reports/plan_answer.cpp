@@ -283,9 +283,11 @@ std::string bound_words(const sim::Prediction& p) {
     out += fmt::format(
         " unless the host, which nothing was measured of, issues {}more slowly than the profile's ({:.2f} ms)",
         p.host_binds_from ? fmt::format("{:.0f} % ", 100 * (*p.host_binds_from - 1)) : std::string(), p.host_ms);
-  if (p.split_size_waits_ms && (p.host_may_bind || p.bound_by() == sim::BoundBy::host) &&
-      *p.split_size_waits_ms > sim::kShownMs)
-    out += fmt::format(" (it waits for split sizes of all-to-alls, which costs {:.2f} ms)", *p.split_size_waits_ms);
+  const bool host = p.bound_by() == sim::BoundBy::host;
+  if (p.split_size_waits_ms && (p.host_may_bind || host) && *p.split_size_waits_ms > sim::kShownMs)
+    out += fmt::format(" ({}it waits for split sizes of all-to-alls, which costs {:.2f} ms)",
+                       host ? fmt::format("with a host that costs nothing {:.2f} ms a step; ", p.gpu_step_ms) : "",
+                       *p.split_size_waits_ms);
   return out;
 }
 

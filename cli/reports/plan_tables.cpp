@@ -81,7 +81,8 @@ void print_waits(std::ostream& out, const std::vector<WaitedKind>& kinds) {
   std::string line;
   for (const WaitedKind& one : kinds)
     line += fmt::format("{}{} {:.2f}", line.empty() ? "" : ", ", dashed_name(one.kind), one.time.ms());
-  out << "\nwaited for by kind, ms: " << line << '\n';
+  out << "\nwaited for by kind, ms: " << line << " (the compute stream's waits; exposed communication is whatever a "
+      << "collective runs for beside no kernel, also while the host is late)\n";
 }
 
 Json row_json(const PhaseTime& row) {
