@@ -26,8 +26,8 @@ struct ExplainReport {
   std::string fingerprint = {};               ///< of the run (fingerprint.hpp); empty: a store without
   std::optional<Stragglers> stragglers = {};  ///< none: one rank was recorded
   std::optional<Bytes> memory_limit = {};     ///< as asked for; none: the run's or the machine's
-  bool of_model = false;                      ///< the store is that of a model's plan, which has its own sizes alone
-  std::string machine_note = {};              ///< why that is not the run's; empty where it is, or was asked for
+  bool of_model = false;          ///< the store is of a model's plan, of no preset: it has its own sizes alone
+  std::string machine_note = {};  ///< why that is not the run's; empty where it is, or was asked for
 };
 
 /// The keys of docs/explain.md. At most `series` points of the gap over time.

@@ -11,6 +11,7 @@
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/reports/plan_command.hpp"
+#include "cli/reports/run_summary.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/shell_word.hpp"
@@ -53,6 +54,8 @@ traces::Source source_of(std::shared_ptr<const Workload> workload, const RemedyO
   source.name = workload->name;
   source.settings = run.info.kind == RunKind::imported ? workload->settings : run.settings;
   source.lowering = workload->lowering;
+  if (run.info.kind != RunKind::imported)
+    source.preset = traces::stored_preset(source.name, plan_text(run, "model_options"));
   source.workload = std::move(workload);
   source.host_scale = kept_host_scale(machine_named(options.machine, run.info.machine), run);
   return source;
@@ -124,11 +127,11 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
   }
   FORESHARD_TRY(machine);
   report.machine = machine->name;
-  report.of_model = report.run.info.kind == RunKind::planned && sim::from_model(*workload);
   report.machine_note =
       options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
   Progress progress(console, "simulating remedies");
   const traces::Source source = source_of(std::move(workload), options, report.run);
+  report.of_model = report.run.info.kind == RunKind::planned && sim::from_model(*source.workload) && !source.preset;
   const auto limit = remedy_limit(options, report.run, *machine);
   FORESHARD_TRY(limit);
   auto remedies = sim::find_remedies(*traces::workloads_of(source, *machine), *machine,

@@ -108,33 +108,6 @@ std::string not_taken_over(const std::string& key, const nlohmann::json& answer)
                      differ->get<std::string>());
 }
 
-/// The preset that a stored plan of that name and model_options() was made from; none: there is no such preset, or its
-/// options are not understood.
-std::optional<ModelConfig> preset_of(const std::string& name, const std::string& options) {
-  if (!is_preset(name)) return std::nullopt;
-  SourceRequest request{name};
-  std::istringstream words(options);
-  for (std::string option, value; words >> option;) {
-    if (option == "--compile") {
-      request.compiled = true;
-      continue;
-    }
-    if (!(words >> value)) return std::nullopt;
-    std::istringstream number(value);
-    number.imbue(std::locale::classic());
-    const auto read = [&number](auto& out) { number >> out.emplace(); };
-    if (option == "--dim") read(request.dim);
-    if (option == "--layers") read(request.layers);
-    if (option == "--dropout") read(request.dropout);
-    if (option == "--freeze") request.frozen = {value};
-    if (option == "--lora") number >> request.lora.rank;
-    if (option == "--lora-targets") request.lora.targets = {value};
-  }
-  if (model_options(request) != options) return std::nullopt;  // said otherwise, or of several patterns
-  const auto source = read_source(request);
-  return source ? source->model : std::nullopt;
-}
-
 /// What a plan's store says of its run beside the workload, which is the one that it was made from: what was asked for.
 /// An executed run's settings are in the same place.
 Result<void> add_question(const std::string& path, OpenOptions options, Source& source) {
@@ -162,7 +135,7 @@ Result<void> add_question(const std::string& path, OpenOptions options, Source& 
     if (std::string note = not_taken_over(key, value); !note.empty())
       source.left_out.push_back(fmt::format("{} is a plan {}", path, note));
   }
-  source.preset = preset_of(source.name, source.model_options);
+  source.preset = stored_preset(source.name, source.model_options);
   return {};
 }
 
@@ -354,6 +327,31 @@ std::vector<std::string> source_files(const std::string& text) {
   files.push_back((model / "config.json").string());
   for (std::string& file : safetensors_files(model.empty() ? "." : model.string())) files.push_back(std::move(file));
   return files;
+}
+
+std::optional<ModelConfig> stored_preset(const std::string& name, const std::string& options) {
+  if (!is_preset(name)) return std::nullopt;
+  SourceRequest request{name};
+  std::istringstream words(options);
+  for (std::string option, value; words >> option;) {
+    if (option == "--compile") {
+      request.compiled = true;
+      continue;
+    }
+    if (!(words >> value)) return std::nullopt;
+    std::istringstream number(value);
+    number.imbue(std::locale::classic());
+    const auto read = [&number](auto& out) { number >> out.emplace(); };
+    if (option == "--dim") read(request.dim);
+    if (option == "--layers") read(request.layers);
+    if (option == "--dropout") read(request.dropout);
+    if (option == "--freeze") request.frozen = {value};
+    if (option == "--lora") number >> request.lora.rank;
+    if (option == "--lora-targets") request.lora.targets = {value};
+  }
+  if (model_options(request) != options) return std::nullopt;  // said otherwise, or of several patterns
+  const auto source = read_source(request);
+  return source ? source->model : std::nullopt;
 }
 
 Result<Source> read_source(const SourceRequest& request) {

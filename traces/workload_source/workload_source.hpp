@@ -72,6 +72,10 @@ struct Source {
 /// must be imported first, a store without a workload be imported again; an unknown name gets the nearest preset.
 [[nodiscard]] Result<Source> read_source(const SourceRequest& request);
 
+/// Source::preset of a stored plan of that name, with model_options() as its store has them; none: there is no such
+/// preset, or its options are not understood.
+[[nodiscard]] std::optional<ModelConfig> stored_preset(const std::string& name, const std::string& options);
+
 /// The files that a SOURCE is made of: itself, and of a model's folder, or of a file that is of one, its config.json
 /// and its safetensors files. Of text that names no file: itself.
 [[nodiscard]] std::vector<std::string> source_files(const std::string& text);
