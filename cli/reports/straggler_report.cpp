@@ -23,7 +23,7 @@ void print_times(std::ostream& out, const Stragglers& found) {
                {"step", right},
                {"compute", right},
                {"waits for ranks", right},
-               {"exposed communication", right},
+               {"behind collectives", right},
                {"idle", right},
                {"others wait for it", right}});
   for (const RankTime& rank : found.ranks)
@@ -41,7 +41,7 @@ void print_phases(std::ostream& out, const LateRank& late) {
                {"others", right},
                {"idle", right},
                {"others", right},
-               {"exposed communication", right},
+               {"behind collectives", right},
                {"others", right},
                {"they wait for it", right}});
   for (const PhaseDelay& phase : late.phases)
@@ -131,6 +131,8 @@ Json stragglers_json(const Stragglers& found) {
                {"path_ns", found.late->path.count}, {"phase", found.late->phase},
                {"host", found.late->host},          {"collectives", found.late->collectives},
                {"more_work", found.late->more_work}};
+  for (const RankTime& rank : found.ranks)
+    if (rank.rank == found.late->rank) late["others_wait_ns"] = rank.delay.count;
   late["phases"] = Json::array();
   for (const PhaseDelay& phase : found.late->phases)
     late["phases"].push_back({{"phase", phase.phase},

@@ -85,7 +85,7 @@ std::string late_words(const Stragglers& found, const LateRank& late, const Rank
   if (late.by_path)
     return fmt::format(
         "{7}{1}: the critical path over the ranks goes through it for {2} of a step (its own: "
-        "compute {3}, exposed communication {4}, idle {5}); the others' GPUs wait for it for {6} on average, and else "
+        "compute {3}, behind collectives {4}, idle {5}); the others' GPUs wait for it for {6} on average, and else "
         "compute beside collectives that it has not begun",
         late.rank, mostly_in(late, time), format_time(late.path), format_time(time.compute),
         format_time(time.communication), format_time(time.idle), format_time(time.delay), whose);

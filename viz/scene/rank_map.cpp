@@ -81,7 +81,7 @@ StateTimes state_times(const RankRow& row, Nanoseconds from, Nanoseconds to) {
 }
 
 std::string_view state_title(RankState state) {
-  constexpr std::array<std::string_view, 4> kTitles{"compute", "exposed communication", "waits for a rank", "idle"};
+  constexpr std::array<std::string_view, 4> kTitles{"compute", "behind collectives", "waits for a rank", "idle"};
   static_assert(kTitles.size() == kRankStates);
   return kTitles[static_cast<std::size_t>(state)];
 }

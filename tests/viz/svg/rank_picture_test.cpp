@@ -83,7 +83,7 @@ TEST_CASE("the times of a row add up, and are told") {
   const RankRow of =
       row(0, {{RankState::compute, {0}, {2'000'000}, 0}, {RankState::waiting, {2'000'000}, {3'000'000}, 3}});
   CHECK(state_words(state_times(of, {1'000'000}, {5'000'000})) ==
-        "compute 1.00, exposed communication 0.00, waits for a rank 1.00, idle 0.00 ms");
+        "compute 1.00, behind collectives 0.00, waits for a rank 1.00, idle 0.00 ms");
 }
 
 TEST_CASE("rows are named after their ranks, and what is not there is told") {
@@ -110,7 +110,7 @@ TEST_CASE("the picture of ranks has a row for each and the path over them, the s
   CHECK(svg->find("<job>") == std::string::npos);
   CHECK(svg->find("nan") == std::string::npos);
   CHECK(svg->find("rank 1: compute 0.90") != std::string::npos);
-  CHECK(svg->find("rank 0: compute 0.50, exposed communication 0.10, waits for a rank 0.40") != std::string::npos);
+  CHECK(svg->find("rank 0: compute 0.50, behind collectives 0.10, waits for a rank 0.40") != std::string::npos);
   CHECK(svg->find("critical path of step 2, 1.00 ms:") != std::string::npos);
   CHECK(svg->find(
             "rank 1: 0.60 ms (compute 0.60), most in aten::mm (0.60 ms); then it is the last to begin all-gather") !=

@@ -33,7 +33,7 @@ function parts(run: RunData): { key: keyof RankTime; title: string; colour: stri
   return [
     { key: 'compute_ns', title: 'compute', colour: colour('GEMM') },
     { key: 'waiting_ns', title: 'waits for a rank', colour: colour('all-reduce (AR)') }, // as in the heat map
-    { key: 'communication_ns', title: 'exposed communication', colour: colour('all-gather (AG)') },
+    { key: 'communication_ns', title: 'behind collectives', colour: colour('all-gather (AG)') },
     { key: 'idle_ns', title: 'idle', colour: 'var(--grid)' },
   ];
 }
