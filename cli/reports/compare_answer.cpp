@@ -67,10 +67,15 @@ std::vector<StepPart> parts_of(const std::vector<BreakdownRow>& rows) {
       {cause_title(TimeCause::host), b.time.host - a.time.host, {}},
       {cause_title(TimeCause::other), b.time.other - a.time.other, {}},
       {cause_title(TimeCause::untraced), b.untraced - a.untraced, {}}};
-  const std::vector<double> of_a = printed_step_parts(a.time, a.time.sum() + a.untraced);
-  const std::vector<double> of_b = printed_step_parts(b.time, b.time.sum() + b.untraced);
-  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].printed_ms = printed_difference(of_b[i], of_a[i], 2);
-  parts.front().printed_contention_ms = printed_difference(b.time.contention.ms(), a.time.contention.ms(), 2);
+  const PrintedCauses of_a = printed_causes(rows, &BreakdownRow::a), of_b = printed_causes(rows, &BreakdownRow::b);
+  const auto printed = [&](TimeCause cause) {
+    const auto i = static_cast<std::size_t>(cause);
+    return as_printed(of_b[i] - of_a[i], 2);
+  };
+  parts[0].printed_contention_ms = printed(TimeCause::kernel_contention);
+  parts[0].printed_ms = as_printed(printed(TimeCause::isolated_compute) + parts[0].printed_contention_ms, 2);
+  for (std::size_t i = 1; i < parts.size(); ++i)  // behind compute's two in the order of causes
+    parts[i].printed_ms = printed(static_cast<TimeCause>(i + 1));
   std::stable_sort(parts.begin(), parts.end(), [](const StepPart& x, const StepPart& y) {
     return std::abs(x.difference.count) > std::abs(y.difference.count);
   });
@@ -280,6 +285,21 @@ std::string memory_line(const ComparedWork& work, Bytes a, Bytes b) {
 }
 
 }  // namespace
+
+PrintedCauses printed_causes(const std::vector<BreakdownRow>& rows, Nanoseconds BreakdownRow::*side) {
+  const OneStep step = step_of(rows, side);
+  const std::vector<double> parts = printed_step_parts(step.time, step.time.sum() + step.untraced);
+  PrintedCauses out{};
+  const auto set = [&out](TimeCause cause, double value) { out[static_cast<std::size_t>(cause)] = value; };
+  set(TimeCause::isolated_compute, printed_difference(parts[0], step.time.contention.ms(), 2));
+  set(TimeCause::kernel_contention, as_printed(step.time.contention.ms(), 2));
+  set(TimeCause::exposed_communication, parts[1]);
+  set(TimeCause::host, parts[2]);
+  set(TimeCause::other, parts[3]);
+  set(TimeCause::untraced, parts[4]);
+  set(TimeCause::model_bias, as_printed((total(rows, TimeCause::model_bias).*side).ms(), 2));
+  return out;
+}
 
 std::vector<StepPart> step_parts(const Comparison& comparison) {
   if (comparison.breakdown.empty()) return {};

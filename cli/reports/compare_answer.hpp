@@ -1,6 +1,7 @@
 // The first lines of compare's answer: what changed, by how much, and why. Used by compare_report. Pure.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ struct StepPart {
 /// All of them, the largest first, and the model's bias, where it is known, last: they add up to the difference of the
 /// steps. Empty where a step is not known.
 [[nodiscard]] std::vector<StepPart> step_parts(const Comparison& comparison);
+
+/// One side of `rows` by TimeCause, ms with two decimals as all of compare has them: differences are of these, in the
+/// first line, in every table and in JSON's `printed_difference`.
+using PrintedCauses = std::array<double, EnumNames<TimeCause>::kNames.size()>;
+[[nodiscard]] PrintedCauses printed_causes(const std::vector<BreakdownRow>& rows, Nanoseconds BreakdownRow::*side);
 
 /// One line each, without an end of line: the models where they differ, the step with step_parts(), what is or may be
 /// the model's bias in it, the peak of reserved memory. What a run does not know is left out.

@@ -25,6 +25,7 @@ constexpr auto kRight = Table::Align::right;
 constexpr const char* kStepLine = "step_ms";
 constexpr const char* kMeanLine = "mean_step_ms";
 constexpr std::size_t kCauses = EnumNames<TimeCause>::kNames.size();
+constexpr int kDecimals = 2;  // of ms, in every line and table
 
 /// One line of the summary. A value that a run does not have stays empty.
 struct Line {
@@ -193,16 +194,14 @@ std::string or_else(const std::string& text, const char* otherwise) {
   return text.empty() ? std::string(otherwise) : text;
 }
 
-std::string signed_ms(Nanoseconds time) {
-  return time.count == 0 ? "0" : fmt::format("{:+.3f}", time.ms());
+/// `b` less `a` as both are printed.
+std::string signed_ms(double a, double b) {
+  const double difference = printed_difference(b, a, kDecimals);
+  return difference == 0 ? "0" : fmt::format("{:+.2f}", difference);
 }
 
 std::string or_nothing(Nanoseconds time) {
   return time.count == 0 ? "-" : milliseconds(time.ms());
-}
-
-std::string plain_ms(Nanoseconds time) {
-  return fmt::format("{:.3f}", time.ms());
 }
 
 /// What explain calls requested is not this peak, which then lies above the allocated one.
@@ -256,21 +255,9 @@ void print_summary(std::ostream& out, const CompareReport& report) {
 
 using ByCause = std::array<Nanoseconds, kCauses>;
 
-constexpr int kDecimals = 3;
-
-std::vector<double> in_ms(std::span<const Nanoseconds> times) {
-  std::vector<double> out;
-  for (const Nanoseconds time : times) out.push_back(time.ms());
-  return out;
-}
-
-std::vector<double> printed_parts(std::span<const Nanoseconds> times) {
-  return add_up(in_ms(times), std::accumulate(times.begin(), times.end(), Nanoseconds{}).ms(), kDecimals);
-}
-
-std::vector<std::string> breakdown_row(const std::string& name, const std::vector<double>& values, bool with_sign) {
+std::vector<std::string> breakdown_row(const std::string& name, std::span<const double> values, bool with_sign) {
   const auto text = [&](double value) {
-    return with_sign ? fmt::format("{:+.3f}", value) : fmt::format("{:.3f}", value);
+    return with_sign ? fmt::format("{:+.2f}", value) : fmt::format("{:.2f}", value);
   };
   std::vector<std::string> cells{name};
   for (const double value : values) cells.push_back(value == 0 ? "-" : text(value));
@@ -285,9 +272,9 @@ void print_unknown(std::ostream& out, char letter, const TimedStep& step) {
                        step.unexplained);
   if (step.contention_unknown.count > 0)
     out << fmt::format(
-        "{}: {} ms of compute overlap collectives in kernels that were never seen isolated: how much of it is "
+        "{}: {} of compute overlap collectives in kernels that were never seen isolated: how much of it is "
         "contention is not known\n",
-        letter, plain_ms(step.contention_unknown));
+        letter, milliseconds(step.contention_unknown.ms()));
 }
 
 /// What the causes of a recording's side are, and its bias by cause.
@@ -298,9 +285,10 @@ void print_bias(std::ostream& out, const CompareReport& report) {
       "the causes of {} are those of its plan at its own settings; what that differs from the recording "
       "by is the model's bias, B - A:\n",
       letter);
-  for (const TimeCause cause : kEnumValues<TimeCause>)
-    if (const BreakdownRow sum = total(report.comparison.bias, cause); sum.a != sum.b)
-      out << fmt::format("  {} {} ms\n", cause_title(cause), signed_ms(sum.b - sum.a));
+  const PrintedCauses a = printed_causes(report.comparison.bias, &BreakdownRow::a);
+  const PrintedCauses b = printed_causes(report.comparison.bias, &BreakdownRow::b);
+  for (std::size_t i = 0; i < kCauses; ++i)
+    if (a[i] != b[i]) out << fmt::format("  {} {} ms\n", cause_title(static_cast<TimeCause>(i)), signed_ms(a[i], b[i]));
 }
 
 void print_breakdown(std::ostream& out, const CompareReport& report) {
@@ -312,18 +300,14 @@ void print_breakdown(std::ostream& out, const CompareReport& report) {
   columns.push_back({"sum", kRight});
   Table table(std::move(columns));
   std::vector<std::pair<std::string, ByCause>> phases;
-  ByCause a{};
-  ByCause b{};
   for (const BreakdownRow& row : comparison.breakdown) {
     if (phases.empty() || phases.back().first != row.phase) phases.push_back({row.phase, {}});
     const auto cause = static_cast<std::size_t>(row.cause);
     phases.back().second[cause] += row.b - row.a;
-    a[cause] += row.a;
-    b[cause] += row.b;
   }
   // A's and B's parts add up to their steps, the row of both to the difference of these, and the phases' to that row.
-  const std::vector<double> of_a = printed_parts(std::span(a).first(causes));
-  const std::vector<double> of_b = printed_parts(std::span(b).first(causes));
+  const PrintedCauses of_a = printed_causes(comparison.breakdown, &BreakdownRow::a);
+  const PrintedCauses of_b = printed_causes(comparison.breakdown, &BreakdownRow::b);
   std::vector<double> all;
   std::vector<std::vector<double>> of_phases(phases.size());
   for (std::size_t cause = 0; cause < causes; ++cause) {
@@ -336,8 +320,8 @@ void print_breakdown(std::ostream& out, const CompareReport& report) {
   for (std::size_t i = 0; i < phases.size(); ++i)
     table.row(breakdown_row(or_else(phases[i].first, "outside phases"), of_phases[i], true));
   table.row(breakdown_row("all", all, true));
-  table.row(breakdown_row("  A", of_a, false));
-  table.row(breakdown_row("  B", of_b, false));
+  table.row(breakdown_row("  A", std::span(of_a).first(causes), false));
+  table.row(breakdown_row("  B", std::span(of_b).first(causes), false));
   out << "\nwhy the steps differ\n";
   table.print(out);
   print_bias(out, report);
@@ -348,8 +332,8 @@ void print_breakdown(std::ostream& out, const CompareReport& report) {
   const Nanoseconds held_a = step_a->allocator;
   const Nanoseconds held_b = step_b->allocator;
   if (held_a.count > 0 || held_b.count > 0)
-    out << fmt::format("of host, held up by the caching allocator: {} ms in A, {} ms in B\n", plain_ms(held_a),
-                       plain_ms(held_b));
+    out << fmt::format("of host, held up by the caching allocator: {} in A, {} in B\n", milliseconds(held_a.ms()),
+                       milliseconds(held_b.ms()));
 }
 
 void print_lanes(std::ostream& out, const CompareReport& report) {
@@ -393,7 +377,7 @@ void print_units(std::ostream& out, const Comparison& comparison, std::uint32_t 
     Table table({{"unit"}, {"phase"}, {"lane"}, {"A", kRight}, {"B", kRight}, {"B - A, ms", kRight}});
     for (const LaneRow& row : rows)
       table.row({row.unit, or_else(row.phase, "-"), std::string(name(row.lane)), milliseconds(row.a.ms()),
-                 milliseconds(row.b.ms()), signed_ms(row.b - row.a)});
+                 milliseconds(row.b.ms()), signed_ms(row.a.ms(), row.b.ms())});
     out << '\n';
     table.print(out);
   }

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <sstream>
 
 #include "cli/verbs/compare_pair.hpp"
 #include "tests/catch.hpp"
@@ -104,6 +105,31 @@ void check_parts(const CompareReport& report) {
     if (!row["a"].is_null() && !row["b"].is_null())
       CHECK(row["b"].get<double>() - row["a"].get<double>() ==
             Approx(static_cast<double>(table[name]) / 1e6).margin(1e-9));
+  }
+}
+
+/// The breakdown's row of all has the numbers of the first line.
+void check_breakdown(const CompareReport& report) {
+  std::ostringstream out;
+  print_compare(out, report, 0);
+  std::istringstream lines(out.str());
+  std::map<std::string, std::string> of_all;
+  std::vector<std::string> titles;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(std::regex_replace(line, std::regex(" {2,}"), "\n"));
+    std::vector<std::string> cells;
+    for (std::string cell; std::getline(words, cell);) cells.push_back(cell);
+    if (!cells.empty() && cells.front() == "B - A, ms") titles = cells;
+    for (std::size_t i = 1;
+         !titles.empty() && cells.size() == titles.size() && cells.front() == "all" && i < cells.size(); ++i)
+      of_all[titles[i]] = cells[i];
+  }
+  REQUIRE_FALSE(of_all.empty());
+  const Json json = compare_json(report);
+  for (auto [name, text] : told(json["answer"][0].get<std::string>())) {
+    if (name == "compute") continue;
+    INFO(name);
+    CHECK(of_all[name == "isolated" ? "isolated compute" : name] == text);
   }
 }
 
@@ -269,6 +295,7 @@ TEST_CASE("compare's sentence has its table's parts, and they add up to the diff
     if (!report->comparison.a.time || !report->comparison.b.time || !report->a.step_ms || !report->b.step_ms) continue;
     ++compared;
     check_parts(*report);
+    check_breakdown(*report);
   }
   CHECK(compared > 100);
 }
