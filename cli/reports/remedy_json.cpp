@@ -29,6 +29,7 @@ Json tried_json(const sim::LargestFit& found) {
 
 std::string remedy_marks(const sim::Remedy& remedy) {
   std::string text = remedy.may_run_out_of_memory ? "may not fit" : "";
+  if (remedy.retries_each_step) text += text.empty() ? "only with retries" : ", only with retries";
   if (!remedy.valid) text += text.empty() ? "not valid" : ", not valid";
   if (remedy.host_bytes_a_node > 0) text += (text.empty() ? "" : ", ") + host_memory_words(remedy);
   return text;
@@ -56,6 +57,7 @@ Json remedy_json(const sim::Remedy& remedy) {
           {"saving_bytes", remedy.saving},
           {"costs_time", remedy.costs},
           {"may_run_out_of_memory", remedy.may_run_out_of_memory},
+          {"retries_each_step", remedy.retries_each_step},
           {"valid", remedy.valid},
           {"not_valid", remedy.not_valid},
           {"warnings", remedy.warnings},

@@ -62,10 +62,10 @@ struct Remedies {
   double step_ms = 0;
   std::vector<std::string> own_not_valid;  ///< what is against the run's own settings; empty: they are valid
   bool emulated = false;                   ///< as in Prediction; a remedy whose program is not alike there has no time
-  /// Those that save reserved memory, by Remedy::worth(); out of memory: those that fit, on the fewest nodes, then
-  /// those whose time is known and has no retries in each step, those with retries, valid ones, those that surely fit,
-  /// those that leave the sequence length and fast ones (a token) first, without those that change more than another
-  /// one that fits.
+  /// Those that save reserved memory, by Remedy::worth(); out of memory: those that fit, first those that need
+  /// neither more nodes nor the host's memory; of each those whose time is known and has no retries in each step, then
+  /// those with retries; of them valid ones, those that surely fit, those that leave the sequence length, and the least
+  /// time a token, times the nodes; without those that change more than another one that fits.
   std::vector<Remedy> useful;
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and saved nothing

@@ -1,6 +1,8 @@
 // Remedies of a small plan: simulated as plan does, ranked, counted; and its own run explained.
 #include "sim/sweep/remedies.hpp"
 
+#include <algorithm>
+
 #include "core/explain/explanation.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/offloaded.hpp"
@@ -111,6 +113,15 @@ TEST_CASE("a plan that runs out of memory says what failed, and which changes fi
   const Remedies remedies = remedies_of(base(), 2, limit);
   CHECK(remedies.out_of_memory);
   for (const Remedy& remedy : remedies.useful) CHECK(remedy.peaks.reserved <= limit);
+  const auto asks_more = [](const Remedy& one) { return one.settings.nodes > base().nodes || one.settings.offload; };
+  CHECK(std::is_partitioned(remedies.useful.begin(), remedies.useful.end(),
+                            [&](const Remedy& one) { return !asks_more(one); }));
+  for (std::size_t i = 1; i < remedies.useful.size(); ++i) {
+    const Remedy &a = remedies.useful[i - 1], &b = remedies.useful[i];
+    if (asks_more(a) != asks_more(b)) continue;
+    CHECK((!b.has_time || a.has_time));
+    if (a.has_time && b.has_time) CHECK(a.retries_each_step <= b.retries_each_step);
+  }
 }
 
 TEST_CASE("the remedy next to a cause is the simplest of the best", "[remedies]") {
