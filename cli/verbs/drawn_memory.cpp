@@ -80,6 +80,12 @@ std::optional<sim::DrawnFit> drawn_fit(const DrawnJob& job, Console& console) {
     expandable.alloc_conf = kExpandable;
     changes.insert(changes.begin(), {expandable, std::string("--alloc-conf ") + kExpandable, {}, {}, {}});
   }
+  if (own.batch.value_or(1) > 1 && own.checkpoint == Checkpoint::none) {  // last: it changes what is trained on most
+    Settings least = own;
+    least.batch = 1;
+    least.checkpoint = Checkpoint::blocks;
+    changes.push_back({least, sim::setting_text(own, least), {}, {}, {}});
+  }
   for (const sim::Candidate& change : changes) {
     if (!longest_lives(job, *workloads, change.settings)) continue;
     const auto memory = memory_at(job, *workloads, change.settings, progress);

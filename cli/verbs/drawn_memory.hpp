@@ -23,7 +23,8 @@ struct DrawnJob {
 [[nodiscard]] Result<sim::DrawnMemory> drawn_memory(const DrawnJob& job, Console& console);
 
 /// The first change of settings under which none of these processes runs out of memory, nor one of the longest samples
-/// alone: expandable segments, then sim::settings_changes() in their order. None: there is none among them.
+/// alone: expandable segments, then sim::settings_changes() in their order, then batches of 1 with checkpointed blocks.
+/// None: there is none among them.
 [[nodiscard]] std::optional<sim::DrawnFit> drawn_fit(const DrawnJob& job, Console& console);
 
 }  // namespace foreshard::cli
