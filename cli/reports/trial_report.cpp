@@ -25,17 +25,15 @@ double share(const sim::LastRank& rank, const sim::TrialTimes& trials) {
 /// Of a rank, by Resource.
 constexpr std::array<const char*, sim::kResources> kOf{"its GPU", "its host", "NVLink", "the network"};
 
-/// Trials by what held up the rank that was waited for longest, most first: "its GPU in 93, its host in 7 of 100".
+/// Trials by what held up the rank that was waited for longest, most first: "its GPU in 93, its host in 7".
 std::string resources(const std::array<std::uint32_t, sim::kResources>& trials) {
-  std::uint32_t all = 0;
-  for (const std::uint32_t of : trials) all += of;
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < trials.size(); ++i)
     if (trials[i] > 0) order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return trials[a] > trials[b]; });
   std::string out;
   for (const std::size_t i : order) out += fmt::format("{}{} in {}", out.empty() ? "" : ", ", kOf[i], trials[i]);
-  return out + fmt::format(" of {}", all);
+  return out;
 }
 
 std::array<std::uint32_t, sim::kResources> trials_by_resource(const sim::LastRank& rank) {

@@ -282,11 +282,19 @@ bool Engine::start_ready(std::int64_t at) {
   return behind(index, table_.ops().data()[table_.stream_ops(index)[op.place - 1]]);
 }
 
-[[gnu::always_inline]] inline void Engine::keep_last_wait(std::uint32_t index, const OpTable::Op& op, std::int64_t at) {
-  Stream& stream = streams_[index];
-  const LastWait last = last_wait(index, op, at);
-  stream.last_waits[op.place % stream.last_waits.size()] = last;
-  if (index == kCompute && last.is_collective()) stall_ = {op.place, {at}, last};
+/// What an op of a stream that waited for `awaited` last was held up by: a collective, or on the compute stream the
+/// kernel there, which is its GPU; else what that op waited for last itself.
+LastWait Engine::behind(std::uint32_t index, const OpTable::Op& awaited) const {
+  if (awaited.communicator.valid()) return LastWait::collective(awaited.communicator);
+  if (index == kCompute && awaited.stream == kComputeStream) return {};
+  return last_wait_of(awaited.stream.value, awaited.place);
+}
+
+/// Of a stream's op that has begun; its own GPU where that is too long ago for others to wait for it.
+LastWait Engine::last_wait_of(std::uint32_t index, std::uint32_t place) const {
+  const Stream& stream = streams_[index];
+  const std::uint32_t begun = stream.head + (lanes_[index].running ? 1 : 0);
+  return begun - place > stream.last_waits.size() ? LastWait{} : stream.last_waits[place % stream.last_waits.size()];
 }
 
 [[gnu::always_inline]] inline void Engine::start(std::uint32_t index, std::int64_t at) {
@@ -296,7 +304,7 @@ bool Engine::start_ready(std::int64_t at) {
   const OpTable::Op& op = table_.ops().data()[id];
   if (options_.keep_timings) timings_[id].start = {at};
   stream.start = at;
-  if (options_.joint) keep_last_wait(index, op, at);
+  if (options_.joint) stream.last_waits[op.place % stream.last_waits.size()] = last_wait(index, op, at);
   lane.early = op.communicator.valid() && !lane.waits_for_sms;
   lane.waits_for_sms = false;
   lane.ready_at = kNever.count;
@@ -319,26 +327,16 @@ bool Engine::start_ready(std::int64_t at) {
     ++moving_;
     return;
   }
-  begin_joint(index, at);
-}
-
-/// A collective that waits for its other ranks.
-void Engine::begin_joint(std::uint32_t index, std::int64_t at) {
-  Stream& stream = streams_[index];
-  const OpTable::Op& op = first(stream);
-  Communicator& communicator = communicators_[op.communicator.value];
   ++waiting_;
   stream.pace = kFullRate;
-  lanes_[index].gate = Gate::arrived;
+  lane.gate = Gate::arrived;
   stream.release_at = kNever.count;
-  meetings_.push_back({.kind = Meeting::Kind::arrived,
-                       .communicator = op.communicator,
-                       .op = OpId{stream.first},
-                       .at = {at},
-                       .last_wait = last_wait_of(index, op.place),
-                       .issued = {stream.issues.front()},
-                       .stall = stall_.at.count > communicator.begun ? stall_ : Stall{}});
-  communicator.begun = at;
+  meetings_.push_back({Meeting::Kind::arrived,
+                       op.communicator,
+                       OpId{id},
+                       {at},
+                       last_wait_of(index, op.place),
+                       {stream.issues.front()}});
 }
 
 std::uint32_t Engine::stream_of(CommunicatorId communicator) const {
@@ -713,18 +711,10 @@ std::optional<Engine::State> Engine::state(OpId op, OpId first) const {
   add_earliest(sides_until_);
   add(gap_unfinished_);
   for (std::size_t i = gap_first_; i < gap_issues_.size(); ++i) add(std::max<std::int64_t>(-1, gap_issues_[i] - now_));
-  bool stalled = false;
   for (std::uint32_t c = 0; c < communicators_.size(); ++c) {
     const std::int64_t head = communicators_[c].head - ops_to(table_.communicator_ops(c));
     out.rounds = mixed(out.rounds, static_cast<std::uint64_t>(head));
     add_earliest(communicators_[c].earliest);
-    stalled |= stall_.at.count > communicators_[c].begun;
-    add(stall_.at.count > communicators_[c].begun);
-  }
-  if (stalled) {
-    add(stall_.place - ops_to(table_.stream_ops(kCompute)));
-    add(stall_.at.count - now_);
-    add(stall_.last_wait.code());
   }
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
     const Stream& stream = streams_[s];

@@ -73,13 +73,6 @@ struct EngineOptions {
   bool paced = false;
 };
 
-/// The last op of the compute stream that waited for a collective last.
-struct Stall {
-  std::uint32_t place = 0;  ///< in the stream
-  Nanoseconds at = {-1};    ///< when it began; less than 0: there is none
-  LastWait last_wait = {};
-};
-
 /// What an engine tells of a joint collective.
 struct Meeting {
   enum class Kind : std::uint8_t {
@@ -90,10 +83,8 @@ struct Meeting {
   CommunicatorId communicator;
   OpId op;
   Nanoseconds at;
-  // Of one that has started:
-  LastWait last_wait = {};
-  Nanoseconds issued = {};
-  Stall stall = {};  ///< since the communicator's collective before it began
+  LastWait last_wait = {};  ///< of one that has started
+  Nanoseconds issued = {};  ///< likewise
 };
 
 /// Few streams have ops in one step: compute, copies in and out, all-gathers, reduce-scatters, all-reduces.
@@ -119,7 +110,6 @@ struct EngineCourse {
   std::int64_t now_ = 0;
   std::int64_t next_ = kNever.count;
   std::int64_t idle_for_ranks_ = 0;
-  Stall stall_;
   // Of all streams but the compute stream, as find_others() left it:
   std::int64_t others_next_ = 0;     // the first instant at which one is ready, is released or ends
   std::uint32_t awaited_place_ = 0;  // one of them waits for the compute stream's op there
@@ -272,7 +262,6 @@ class Engine : private EngineCourse {
   struct Communicator {
     std::uint32_t head = 0;     // place of the first unfinished op
     std::int64_t earliest = 0;  // end of the previous collective + gap
-    std::int64_t begun = -1;    // the last one
   };
 
   void grow();
@@ -294,8 +283,6 @@ class Engine : private EngineCourse {
   void leave_gap(std::uint32_t stream, const OpTable::Op& behind, std::int64_t at, std::int64_t gap);
   bool start_ready(std::int64_t at);
   void start(std::uint32_t stream, std::int64_t at);
-  void keep_last_wait(std::uint32_t stream, const OpTable::Op& op, std::int64_t at);
-  void begin_joint(std::uint32_t stream, std::int64_t at);
   [[nodiscard]] LastWait last_wait(std::uint32_t stream, const OpTable::Op& op, std::int64_t at) const;
   [[nodiscard]] LastWait behind(std::uint32_t stream, const OpTable::Op& awaited) const;
   [[nodiscard]] LastWait last_wait_of(std::uint32_t stream, std::uint32_t place) const;

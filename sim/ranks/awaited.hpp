@@ -62,17 +62,18 @@ struct Awaited {
   }
 };
 
-/// That each of `ranks` ranks waits so long for one that `resource` made `later` than them; the rest of the wait is its
-/// GPU's, whose kernels took longer.
-[[nodiscard]] inline Awaited awaited_by(Resource resource, Nanoseconds later, Nanoseconds wait, std::uint32_t ranks) {
+/// That each of `ranks` ranks waits so long for one whose collective `late` held up. Where that was its host, as far as
+/// it issued the collective later than theirs did (`issued_later`); the rest is its GPU's, whose kernels took longer.
+[[nodiscard]] inline Awaited awaited_by(Resource late, Nanoseconds wait, Nanoseconds issued_later,
+                                        std::uint32_t ranks) {
   const auto of_all = [ranks](Nanoseconds one) {
     std::int64_t out = 0;
     return __builtin_mul_overflow(one.count, std::int64_t{ranks}, &out) ? Nanoseconds{INT64_MAX} : Nanoseconds{out};
   };
   Awaited out;
-  const Nanoseconds by_it = std::clamp(later, Nanoseconds{}, wait);
-  out.of(resource) = of_all(by_it);
-  if (by_it < wait) out.of(Resource::gpu) = of_all(wait - by_it);
+  const Nanoseconds by_late = late == Resource::host ? std::clamp(issued_later, Nanoseconds{}, wait) : wait;
+  out.of(late) = of_all(by_late);
+  if (by_late < wait) out.of(Resource::gpu) = of_all(wait - by_late);
   return out;
 }
 

@@ -26,8 +26,11 @@ struct Round {
   Nanoseconds last_arrival;
   Nanoseconds last_end;
   std::uint32_t last_class = 0;         // to arrive
-  std::vector<Meeting> begun;           // by class of the group
+  LastWait last_wait;                   // of its collective
+  std::vector<Nanoseconds> arrivals;    // by class of the group
+  std::vector<Nanoseconds> issued;      // likewise
   std::vector<bool> there;              // likewise
+  std::vector<OpId> ops;                // likewise: what each calls
   std::vector<bool> over;               // likewise: it is done
   std::size_t last_step = 0;            // in which the last class was when it arrived
   std::optional<std::uint32_t> moving;  // its place among its communicator's, where it shares links
@@ -560,34 +563,40 @@ class JobSimulation {
     const std::uint32_t index = group_of(rank, meeting.communicator);
     Round& round = rounds_[index];
     const std::vector<std::uint32_t>& classes = job_.classes.groups[index].classes;
-    round.begun.resize(classes.size());
+    round.arrivals.resize(classes.size());
+    round.issued.resize(classes.size());
     round.there.resize(classes.size());
+    round.ops.resize(classes.size());
     round.over.resize(classes.size());
     const std::size_t place = place_of(rank, classes);
-    round.begun[place] = meeting;
+    round.arrivals[place] = meeting.at;
+    round.issued[place] = meeting.issued;
     round.there[place] = true;
+    round.ops[place] = meeting.op;
     // Of several at the same instant the lowest class, whoever was simulated first.
     if (round.arrived == 0 || meeting.at > round.last_arrival ||
         (meeting.at == round.last_arrival && rank < round.last_class)) {
       round.last_arrival = meeting.at;
       round.last_class = rank;
+      round.last_wait = meeting.last_wait;
       round.last_step = goes_ahead_ ? ahead_[rank].step : 0;
     }
     if (++round.arrived < classes.size()) return;
     for (std::size_t i = 1; i < classes.size(); ++i)
-      if (!is_same_call(classes[0], round.begun[0].op, classes[i], round.begun[i].op))
-        return;  // nobody ever hears of it
+      if (!is_same_call(classes[0], round.ops[0], classes[i], round.ops[i])) return;  // nobody ever hears of it
     if (network_) begin_flows(index, rank, meeting, round.last_arrival);
     JobRank& last = job_.ranks[round.last_class];
     // The last one to come is in it.
     const std::size_t step = goes_ahead_ ? round.last_step : ranks_[round.last_class].step_ends().size();
     if (last.awaited_in.size() <= step) last.awaited_in.resize(step + 1);
     Awaited* const between = awaited_between(round.last_class, step);
-    const Meeting& last_begun = round.begun[place_of(round.last_class, classes)];
+    const Resource late = resource(round.last_class, round.last_wait);
+    const Nanoseconds issued = round.issued[place_of(round.last_class, classes)];
     for (std::size_t i = 0; i < classes.size(); ++i) {
-      const Nanoseconds wait = round.last_arrival - round.begun[i].at;
+      const Nanoseconds wait = round.last_arrival - round.arrivals[i];
       job_.ranks[classes[i]].waited += wait;
-      const Awaited awaited = awaited_of({round.last_class, last_begun}, {classes[i], round.begun[i]}, wait);
+      const Nanoseconds issued_later = issued - round.issued[i];
+      const Awaited awaited = awaited_by(late, wait, issued_later, job_.classes.classes[classes[i]].count);
       last.awaited += awaited;
       last.awaited_in[step] += awaited;
       if (between != nullptr) *between += awaited;
@@ -597,26 +606,10 @@ class JobSimulation {
     round.expected = {};
   }
 
-  struct Begun {
-    std::uint32_t rank = 0;
-    const Meeting& meeting;
-  };
-  /// How long all ranks of a class wait for the last one, by what held that up.
-  [[nodiscard]] Awaited awaited_of(const Begun& last, const Begun& waiting, Nanoseconds wait) const {
-    const std::uint32_t ranks = job_.classes.classes[waiting.rank].count;
-    const Meeting& late = last.meeting;
-    if (late.last_wait.is_host()) return awaited_by(Resource::host, late.issued - waiting.meeting.issued, wait, ranks);
-    if (late.last_wait.is_collective()) return awaited_by(link(last.rank, late.last_wait), wait, wait, ranks);
-    const Stall &stall = late.stall, &other = waiting.meeting.stall;
-    // Programs of as many ops are the same at other prices; of others places say nothing.
-    const bool alike = table_of(last.rank).ops().size() == table_of(waiting.rank).ops().size();
-    if (stall.at.count < 0 || !alike || (other.at.count >= 0 && other.place > stall.place))
-      return awaited_by(Resource::gpu, wait, wait, ranks);
-    const bool both = other.at.count >= 0 && other.place == stall.place;
-    return awaited_by(link(last.rank, stall.last_wait), both ? stall.at - other.at : wait, wait, ranks);
-  }
-
-  [[nodiscard]] Resource link(std::uint32_t rank, LastWait last_wait) const {
+  /// What of this rank's that is.
+  [[nodiscard]] Resource resource(std::uint32_t rank, LastWait last_wait) const {
+    if (last_wait.is_host()) return Resource::host;
+    if (!last_wait.is_collective()) return Resource::gpu;
     const CommunicatorOptions& group = program_of(rank).communicators[last_wait.communicator().value];
     return group.ranks > group.ranks_per_node ? Resource::network : Resource::nvlink;
   }
@@ -734,7 +727,7 @@ class JobSimulation {
     const std::uint32_t index = group_of(rank, communicator);
     const std::vector<std::uint32_t>& classes = job_.classes.groups[index].classes;
     const Round& round = rounds_[index];
-    const auto op_of = [&](std::uint32_t one) { return round.begun[place_of(one, classes)].op; };
+    const auto op_of = [&](std::uint32_t one) { return round.ops[place_of(one, classes)]; };
     const auto is_there = [&](std::uint32_t other) {
       const std::uint32_t one = job_.classes.of_rank[other];
       const std::size_t place = place_of(one, classes);

@@ -143,43 +143,6 @@ TEST_CASE("a rank is held up by the link whose collective ended late before the 
   }
 }
 
-TEST_CASE("kernels behind a collective that ended late are late by as much as it was, and by what they took longer") {
-  Calls calls;
-  calls.group("shard", 2, 1, {0, 1});
-  calls.group("replicate", 2, 1, {0, 2});
-  calls.kernel(kMillisecond);
-  calls.wait(kFirst, kComputeStream);
-  calls.collective(kFirst, 0);
-  calls.wait(kComputeStream, kFirst);
-  for (int i = 0; i < 2; ++i) calls.kernel(1000);
-  calls.wait(kSecond, kComputeStream);
-  calls.collective(kSecond, 1);
-  const HostProgram program = calls.program();
-  const Awaited slow = awaited(program, 4, 1, 2, 1, 1);
-  CHECK(slow.of(Resource::gpu).count == kMillisecond + 2000);  // by rank 0, and by rank 3 for two kernels
-  CHECK(slow.of(Resource::network).count == kMillisecond);     // by rank 3
-  const Awaited beside = awaited(program, 4, 1, 2, 1, 0);
-  CHECK(beside.of(Resource::network).count == kMillisecond);  // by rank 2
-  CHECK(beside.all() == beside.of(Resource::network));
-}
-
-TEST_CASE("a collective that ends late holds up the rank that it makes wait where another one need not") {
-  Calls calls;
-  calls.group("shard", 2, 1, {0, 1});
-  calls.group("replicate", 2, 1, {0, 2});
-  calls.kernel(kMillisecond);
-  calls.wait(kFirst, kComputeStream);
-  calls.collective(kFirst, 0);
-  calls.kernel(3 * kMillisecond / 2);  // hides it, unless rank 1 is late to it
-  calls.wait(kComputeStream, kFirst);
-  calls.kernel(1000);
-  calls.wait(kSecond, kComputeStream);
-  calls.collective(kSecond, 1);
-  const Awaited late = awaited(calls.program(), 4, 1, 2, 1, 0);
-  CHECK(late.all().count > kMillisecond / 3);
-  CHECK(late.all() == late.of(Resource::network));
-}
-
 TEST_CASE("sums of waits stay at the largest number") {
   Awaited sum;
   sum.of(Resource::host) = {INT64_MAX - 1};
