@@ -264,39 +264,6 @@ bool Engine::start_ready(std::int64_t at) {
   return any;
 }
 
-/// What the op that begins at `at` waited for last. Of several that were over at one instant its launch, then the first
-/// in the order below; where it was none of them, SMs.
-[[gnu::always_inline]] inline LastWait Engine::last_wait(std::uint32_t index, const OpTable::Op& op,
-                                                         std::int64_t at) const {
-  const Stream& stream = streams_[index];
-  if (stream.issues.front() + machine_.latencies.launch.count == at) return LastWait::host();
-  for (const std::uint32_t id : table_.awaited(op.waits_for)) {
-    const OpTable::Op& awaited = table_.ops().data()[id];
-    const RecentTimes& ends = streams_[awaited.stream.value].ends;
-    if (awaited.place >= ends.begin() && ends.of(awaited.place) + machine_.latencies.event_wait.count == at)
-      return behind(index, awaited);
-  }
-  if (op.communicator.valid() && op.communicator_place > 0 && communicators_[op.communicator.value].earliest == at)
-    return LastWait::collective(op.communicator);
-  if (op.place == 0 || at != (op.is_copy ? stream.earliest_copy : stream.earliest)) return {};
-  return behind(index, table_.ops().data()[table_.stream_ops(index)[op.place - 1]]);
-}
-
-/// What an op of a stream that waited for `awaited` last was held up by: a collective, or on the compute stream the
-/// kernel there, which is its GPU; else what that op waited for last itself.
-LastWait Engine::behind(std::uint32_t index, const OpTable::Op& awaited) const {
-  if (awaited.communicator.valid()) return LastWait::collective(awaited.communicator);
-  if (index == kCompute && awaited.stream == kComputeStream) return {};
-  return last_wait_of(awaited.stream.value, awaited.place);
-}
-
-/// Of a stream's op that has begun; its own GPU where that is too long ago for others to wait for it.
-LastWait Engine::last_wait_of(std::uint32_t index, std::uint32_t place) const {
-  const Stream& stream = streams_[index];
-  const std::uint32_t begun = stream.head + (lanes_[index].running ? 1 : 0);
-  return begun - place > stream.last_waits.size() ? LastWait{} : stream.last_waits[place % stream.last_waits.size()];
-}
-
 [[gnu::always_inline]] inline void Engine::start(std::uint32_t index, std::int64_t at) {
   Stream& stream = streams_[index];
   Lane& lane = lanes_[index];
@@ -304,7 +271,6 @@ LastWait Engine::last_wait_of(std::uint32_t index, std::uint32_t place) const {
   const OpTable::Op& op = table_.ops().data()[id];
   if (options_.keep_timings) timings_[id].start = {at};
   stream.start = at;
-  if (options_.joint) stream.last_waits[op.place % stream.last_waits.size()] = last_wait(index, op, at);
   lane.early = op.communicator.valid() && !lane.waits_for_sms;
   lane.waits_for_sms = false;
   lane.ready_at = kNever.count;
@@ -331,12 +297,7 @@ LastWait Engine::last_wait_of(std::uint32_t index, std::uint32_t place) const {
   stream.pace = kFullRate;
   lane.gate = Gate::arrived;
   stream.release_at = kNever.count;
-  meetings_.push_back({Meeting::Kind::arrived,
-                       op.communicator,
-                       OpId{id},
-                       {at},
-                       last_wait_of(index, op.place),
-                       {stream.issues.front()}});
+  meetings_.push_back({Meeting::Kind::arrived, op.communicator, OpId{id}, {at}});
 }
 
 std::uint32_t Engine::stream_of(CommunicatorId communicator) const {
@@ -734,9 +695,7 @@ std::optional<Engine::State> Engine::state(OpId op, OpId first) const {
       if (passed <= now_) continue;
       add(end - place);
       add_time(passed);
-      add(last_wait_of(s, end).code());
     }
-    if (stream.head > 0) add(last_wait_of(s, stream.head - 1).code());
     add(lane.queued + 2 * lane.running + 4 * lane.waits_for_sms + 8 * static_cast<int>(lane.gate) +
         32 * (lane.running && lane.early));
     add_time(lane.ready_at);

@@ -35,7 +35,6 @@
 
 #include "sim/engine/deadlock.hpp"
 #include "sim/engine/issue_times.hpp"
-#include "sim/engine/last_wait.hpp"
 #include "sim/engine/op_table.hpp"
 #include "sim/engine/rate_table.hpp"
 #include "sim/engine/recent_times.hpp"
@@ -83,8 +82,6 @@ struct Meeting {
   CommunicatorId communicator;
   OpId op;
   Nanoseconds at;
-  LastWait last_wait = {};  ///< of one that has started
-  Nanoseconds issued = {};  ///< likewise
 };
 
 /// Few streams have ops in one step: compute, copies in and out, all-gathers, reduce-scatters, all-reduces.
@@ -239,9 +236,7 @@ class Engine : private EngineCourse {
     std::int64_t release_at = kNever.count;  // of a joint collective that has arrived
     std::int64_t pace = kFullRate;           // of the running op, where it is a collective
     std::int64_t waits_since = 0;            // Lane::waits_for_sms: when that op could have begun
-    // What its last ops waited for last, by place: enough for those that others may still wait for (last_wait()).
-    std::array<LastWait, 8> last_waits;
-    RecentTimes ends;  // of ops before it
+    RecentTimes ends;                        // of ops before it
   };
   struct Stream : StreamCourse {
     IssueTimes issues;                  // of ops from `head` on
@@ -283,9 +278,6 @@ class Engine : private EngineCourse {
   void leave_gap(std::uint32_t stream, const OpTable::Op& behind, std::int64_t at, std::int64_t gap);
   bool start_ready(std::int64_t at);
   void start(std::uint32_t stream, std::int64_t at);
-  [[nodiscard]] LastWait last_wait(std::uint32_t stream, const OpTable::Op& op, std::int64_t at) const;
-  [[nodiscard]] LastWait behind(std::uint32_t stream, const OpTable::Op& awaited) const;
-  [[nodiscard]] LastWait last_wait_of(std::uint32_t stream, std::uint32_t place) const;
   [[nodiscard]] const OpTable::Op& first(std::uint32_t stream) const { return first(streams_[stream]); }
   [[nodiscard]] const OpTable::Op& first(const Stream& stream) const { return table_.ops().data()[stream.first]; }
   [[nodiscard]] bool has_stopped(std::uint32_t stream) const {

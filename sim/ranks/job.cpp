@@ -16,6 +16,13 @@
 namespace foreshard::sim {
 namespace {
 
+void add_awaited(Nanoseconds& awaited, Nanoseconds wait, std::uint32_t ranks) {
+  std::int64_t all = 0;
+  if (__builtin_mul_overflow(wait.count, std::int64_t{ranks}, &all) ||
+      __builtin_add_overflow(awaited.count, all, &awaited.count))
+    awaited = kNever;
+}
+
 /// Ranks that one thread takes at a time, of some microseconds each.
 constexpr std::size_t kMinBatch = 4, kMaxBatch = 64;
 
@@ -26,9 +33,7 @@ struct Round {
   Nanoseconds last_arrival;
   Nanoseconds last_end;
   std::uint32_t last_class = 0;         // to arrive
-  LastWait last_wait;                   // of its collective
   std::vector<Nanoseconds> arrivals;    // by class of the group
-  std::vector<Nanoseconds> issued;      // likewise
   std::vector<bool> there;              // likewise
   std::vector<OpId> ops;                // likewise: what each calls
   std::vector<bool> over;               // likewise: it is done
@@ -475,7 +480,7 @@ class JobSimulation {
     out.awaited_in.resize(step);
     auto& between = awaited_between_[rank];
     between.resize(step + 1);
-    Awaited awaited;
+    Nanoseconds awaited;
     for (std::size_t part = 0; part <= StepPeriod::kCuts; ++part)
       awaited += between[step - (part <= (next_cut_ - 1) % StepPeriod::kCuts ? 0 : 1)][part];
     while (out.step_ends.size() <= *request_.last_step) {
@@ -564,13 +569,11 @@ class JobSimulation {
     Round& round = rounds_[index];
     const std::vector<std::uint32_t>& classes = job_.classes.groups[index].classes;
     round.arrivals.resize(classes.size());
-    round.issued.resize(classes.size());
     round.there.resize(classes.size());
     round.ops.resize(classes.size());
     round.over.resize(classes.size());
     const std::size_t place = place_of(rank, classes);
     round.arrivals[place] = meeting.at;
-    round.issued[place] = meeting.issued;
     round.there[place] = true;
     round.ops[place] = meeting.op;
     // Of several at the same instant the lowest class, whoever was simulated first.
@@ -578,7 +581,6 @@ class JobSimulation {
         (meeting.at == round.last_arrival && rank < round.last_class)) {
       round.last_arrival = meeting.at;
       round.last_class = rank;
-      round.last_wait = meeting.last_wait;
       round.last_step = goes_ahead_ ? ahead_[rank].step : 0;
     }
     if (++round.arrived < classes.size()) return;
@@ -589,29 +591,17 @@ class JobSimulation {
     // The last one to come is in it.
     const std::size_t step = goes_ahead_ ? round.last_step : ranks_[round.last_class].step_ends().size();
     if (last.awaited_in.size() <= step) last.awaited_in.resize(step + 1);
-    Awaited* const between = awaited_between(round.last_class, step);
-    const Resource late = resource(round.last_class, round.last_wait);
-    const Nanoseconds issued = round.issued[place_of(round.last_class, classes)];
+    Nanoseconds* const between = awaited_between(round.last_class, step);
     for (std::size_t i = 0; i < classes.size(); ++i) {
       const Nanoseconds wait = round.last_arrival - round.arrivals[i];
       job_.ranks[classes[i]].waited += wait;
-      const Nanoseconds issued_later = issued - round.issued[i];
-      const Awaited awaited = awaited_by(late, wait, issued_later, job_.classes.classes[classes[i]].count);
-      last.awaited += awaited;
-      last.awaited_in[step] += awaited;
-      if (between != nullptr) *between += awaited;
+      add_awaited(last.awaited, wait, job_.classes.classes[classes[i]].count);
+      add_awaited(last.awaited_in[step], wait, job_.classes.classes[classes[i]].count);
+      if (between != nullptr) add_awaited(*between, wait, job_.classes.classes[classes[i]].count);
       if (keep_[classes[i]]) meetings_of(classes[i], meeting).push_back({round.last_arrival, {}});
       answer(classes[i], {Answer::What::all_there, meeting.communicator, round.last_arrival, 0, classes[i] < rank});
     }
     round.expected = {};
-  }
-
-  /// What of this rank's that is.
-  [[nodiscard]] Resource resource(std::uint32_t rank, LastWait last_wait) const {
-    if (last_wait.is_host()) return Resource::host;
-    if (!last_wait.is_collective()) return Resource::gpu;
-    const CommunicatorOptions& group = program_of(rank).communicators[last_wait.communicator().value];
-    return group.ranks > group.ranks_per_node ? Resource::network : Resource::nvlink;
   }
 
   /// NCCL puts the calls of a communicator together by their order alone, and cannot go on where they are not of one
@@ -629,7 +619,7 @@ class JobSimulation {
   }
 
   /// Where what is waited for this rank in this step is added up by the cuts that it has come to; null: nobody asks.
-  Awaited* awaited_between(std::uint32_t rank, std::size_t step) {
+  Nanoseconds* awaited_between(std::uint32_t rank, std::size_t step) {
     if (periods_.empty()) return nullptr;
     auto& steps = awaited_between_[rank];
     if (steps.size() <= step) steps.resize(step + 1);
@@ -753,8 +743,8 @@ class JobSimulation {
   std::deque<HostSchedule> schedules_;  // by program
   std::deque<StepPeriod> periods_;      // by program; empty: every step is played
   std::size_t next_cut_ = 0;            // to which not all ranks have come
-  std::vector<std::vector<std::array<Awaited, StepPeriod::kCuts + 1>>> awaited_between_;  // by class, step and cuts
-  std::deque<Rank> ranks_;                                                                // by class
+  std::vector<std::vector<std::array<Nanoseconds, StepPeriod::kCuts + 1>>> awaited_between_;  // by class, step and cuts
+  std::deque<Rank> ranks_;                                                                    // by class
   std::vector<std::uint32_t> group_of_;         // by class and communicator: its group of classes
   std::vector<Round> rounds_;                   // by group of classes
   std::vector<bool> keep_;                      // by class: its meetings are wanted

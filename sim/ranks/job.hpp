@@ -23,7 +23,6 @@
 
 #include "sim/machine/profile.hpp"
 #include "sim/network/flapping_link.hpp"
-#include "sim/ranks/awaited.hpp"
 #include "sim/ranks/rank.hpp"
 #include "sim/ranks/rank_classes.hpp"
 
@@ -64,10 +63,10 @@ struct JobRank {
   MeetingScript meetings;  ///< where it was asked for: when each of its collectives began to move, and ended
   /// How long its collectives stood and waited for ranks that came later, whatever else ran meanwhile.
   Nanoseconds waited;
-  /// How long all ranks together waited for one of this class, as the last to come, by what of it held it up.
-  Awaited awaited;
+  /// How long all ranks together waited for one of this class, as the last to come; at most INT64_MAX.
+  Nanoseconds awaited;
   /// By step: how much of that came up in it, and Engine::idle_for_ranks() until its end.
-  std::vector<Awaited> awaited_in;
+  std::vector<Nanoseconds> awaited_in;
   std::vector<Nanoseconds> idle_for_ranks;
 };
 

@@ -65,13 +65,13 @@ Trial trial_of(const Job& job, const TrialSteps& steps) {
     const JobRank& rank = job.ranks[i];
     waiting += (rank.idle_for_ranks[steps.end] - rank.idle_for_ranks[steps.begin]).count *
                std::int64_t{job.classes.classes[i].count};
-    Awaited awaited;
+    Nanoseconds awaited;
     for (std::size_t step = steps.begin + 1; step <= steps.end; ++step) awaited += rank.awaited_in[step];
-    if (awaited.all() <= out.awaited.all()) continue;
+    if (awaited <= out.awaited) continue;
     out.awaited = awaited;
     out.last = job.classes.classes[i].first;
   }
-  for (Nanoseconds& part : out.awaited.by) part.count /= count;
+  out.awaited.count /= count;
   out.waiting = {waiting / count / static_cast<std::int64_t>(job.classes.of_rank.size())};
   return out;
 }

@@ -24,7 +24,7 @@ struct Trial {
   Nanoseconds step;              ///< from the last rank's end to the last rank's end, on the compute streams
   Nanoseconds waiting;           ///< Engine::idle_for_ranks(): the ranks' mean
   std::uint32_t last = kNobody;  ///< the rank that all others together waited for longest; of equal ones the lowest
-  Awaited awaited;               ///< how long they did, each collective's ranks added up, by what of it held them up
+  Nanoseconds awaited;           ///< how long they did, each collective's ranks added up
   double drawn = 0;              ///< where ranks draw programs: StepPrograms::sizes, the mean of all ranks
   bool operator==(const Trial&) const = default;
 };

@@ -203,25 +203,6 @@ TEST_CASE("quantiles are nearest ranks") {
   CHECK(std::abs(times.last[0].awaited_ms - 2) < 1e-9);  // of three others
 }
 
-TEST_CASE("a rank's trials are counted by what held it up most") {
-  const Awaited by_gpu{{{{4'000'000}, {1'000'000}, {}, {}}}}, by_network{{{{}, {}, {1'000'000}, {6'000'000}}}};
-  std::vector<Trial> trials(3, Trial{{1'000'000}, {}, 2, by_gpu});
-  trials.push_back({{1'000'000}, {}, 2, by_network});
-  trials.push_back({{1'000'000}, {}, 3, by_network});
-  const TrialTimes times = trial_times(trials, {{}, 0, 5}, 3, 1);
-  REQUIRE(times.last.size() == 2);
-  const auto of = [&](std::size_t rank, Resource resource) { return times.last[rank].by.at(std::size_t(resource)); };
-  CHECK(of(0, Resource::gpu).trials == 3);
-  CHECK(of(0, Resource::host).trials == 0);
-  CHECK(of(0, Resource::network).trials == 1);
-  CHECK(std::abs(of(0, Resource::gpu).awaited_ms - 1.5) < 1e-9);       // three times 4 of four, of two others
-  CHECK(std::abs(of(0, Resource::network).awaited_ms - 0.75) < 1e-9);  // once 6
-  double sum = 0;
-  for (const LastRank::Part& part : times.last[0].by) sum += part.awaited_ms;
-  CHECK(std::abs(sum - times.last[0].awaited_ms) < 1e-9);
-  CHECK(of(1, Resource::network).trials == 1);
-}
-
 TEST_CASE("a rank that dies hangs its job: who waits for whom, and when PyTorch ends it") {
   Plan plan = plan_of(4, 2);
   plan.request.differences.ranks = {
