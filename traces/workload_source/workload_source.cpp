@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <iomanip>
 #include <locale>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -329,6 +330,18 @@ std::vector<std::string> source_files(const std::string& text) {
   return files;
 }
 
+namespace {
+
+/// "a,b" as two.
+std::vector<std::string> listed(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream items(text);
+  for (std::string item; std::getline(items, item, ',');) out.push_back(item);
+  return out;
+}
+
+}  // namespace
+
 std::optional<ModelConfig> stored_preset(const std::string& name, const std::string& options) {
   if (!is_preset(name)) return std::nullopt;
   SourceRequest request{name};
@@ -338,18 +351,18 @@ std::optional<ModelConfig> stored_preset(const std::string& name, const std::str
       request.compiled = true;
       continue;
     }
-    if (!(words >> value)) return std::nullopt;
+    if (!(words >> std::quoted(value, '\'', '\0'))) return std::nullopt;  // as shell_word() writes it, but for a quote
     std::istringstream number(value);
     number.imbue(std::locale::classic());
     const auto read = [&number](auto& out) { number >> out.emplace(); };
     if (option == "--dim") read(request.dim);
     if (option == "--layers") read(request.layers);
     if (option == "--dropout") read(request.dropout);
-    if (option == "--freeze") request.frozen = {value};
+    if (option == "--freeze") request.frozen = listed(value);
     if (option == "--lora") number >> request.lora.rank;
-    if (option == "--lora-targets") request.lora.targets = {value};
+    if (option == "--lora-targets") request.lora.targets = listed(value);
   }
-  if (model_options(request) != options) return std::nullopt;  // said otherwise, or of several patterns
+  if (model_options(request) != options) return std::nullopt;  // said otherwise
   const auto source = read_source(request);
   return source ? source->model : std::nullopt;
 }

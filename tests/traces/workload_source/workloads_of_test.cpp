@@ -256,6 +256,15 @@ TEST_CASE("what a preset made is planned as the preset is, at any settings") {
   CHECK((*another->at(wanted))->steps[0].ops.size() == store.workload->steps[0].ops.size());
 }
 
+TEST_CASE("a stored preset's options are read as they are written") {
+  SourceRequest request{"llama-tiny"};
+  request.frozen = {"layers.0.*", "tok*"};
+  const auto model = stored_preset("llama-tiny", model_options(request));
+  REQUIRE(model);
+  CHECK(model->frozen == request.frozen);
+  CHECK_FALSE(stored_preset("llama-tiny", "--freeze 'tok*' --unknown 3"));
+}
+
 TEST_CASE("what a stored model's program lacks is not planned") {
   const auto model = read_source({"llama-tiny", 256, 2});
   REQUIRE(model);
