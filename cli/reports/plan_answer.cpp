@@ -111,7 +111,9 @@ std::string drawn_memory_line(const sim::Prediction& p, const sim::DrawnMemory& 
 /// What would keep its processes alive.
 std::string drawn_fit_line(const sim::DrawnMemory& drawn) {
   if (!drawn.fit) return "none of the changes that were simulated on these lengths makes it fit";
-  return fmt::format("{} would fit: at most {} reserved in these {} steps of {} processes", drawn.fit->setting,
+  const std::int64_t retries = drawn.fit->num_alloc_retries;
+  return fmt::format("{} would fit{}: at most {} reserved in these {} steps of {} processes", drawn.fit->setting,
+                     retries > 0 ? fmt::format(", only with {}", counted(retries, "retry", "retries")) : std::string(),
                      format_bytes(drawn.fit->most), drawn.steps, drawn.processes);
 }
 

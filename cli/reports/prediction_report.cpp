@@ -165,7 +165,8 @@ Json drawn_memory_json(const sim::Prediction& p) {
           {"peak_reserved_bytes", {{"least", of.least}, {"most", of.most}}},
           {"num_alloc_retries", of.num_alloc_retries},
           {"out_of_memory", of.out_of_memory},
-          {"fits_with", of.fit ? Json(of.fit->setting) : Json(nullptr)}};
+          {"fits_with", of.fit ? Json(of.fit->setting) : Json(nullptr)},
+          {"fits_with_num_alloc_retries", of.fit ? Json(of.fit->num_alloc_retries) : Json(nullptr)}};
 }
 
 /// Null without a time.

@@ -212,6 +212,8 @@ Json fit_json(const RunAnswer& answer) {
 std::string_view fits_word(const RunAnswer& answer) {
   if (answer.out_of_memory) return "out of memory";
   if (answer.deadlock) return "deadlocks";
+  // Of lengths that are drawn: the stored step alone fits, and not the processes that its plan ran for their steps.
+  if (!answer.lines.empty() && answer.lines.front().starts_with("does not fit: ")) return "does not fit";
   if (!answer.peak_reserved || !answer.capacity) return "";
   if (*answer.peak_reserved > *answer.capacity) return "does not fit";
   return answer.may_run_out_of_memory ? "may not fit" : "fits";

@@ -86,12 +86,16 @@ std::optional<sim::DrawnFit> drawn_fit(const DrawnJob& job, Console& console) {
     least.checkpoint = Checkpoint::blocks;
     changes.push_back({least, sim::setting_text(own, least), {}, {}, {}});
   }
+  std::optional<sim::DrawnFit> by_retries;
   for (const sim::Candidate& change : changes) {
     if (!longest_lives(job, *workloads, change.settings)) continue;
     const auto memory = memory_at(job, *workloads, change.settings, progress);
-    if (memory && memory->out_of_memory == 0) return sim::DrawnFit{change.setting, memory->most};
+    if (!memory || memory->out_of_memory > 0) continue;
+    const sim::DrawnFit fit{change.setting, memory->most, memory->num_alloc_retries};
+    if (fit.num_alloc_retries == 0) return fit;
+    if (!by_retries) by_retries = fit;
   }
-  return std::nullopt;
+  return by_retries;
 }
 
 }  // namespace foreshard::cli

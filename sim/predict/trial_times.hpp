@@ -29,8 +29,9 @@ struct LastRank {
 
 /// A change of settings under which none of these processes runs out of memory, nor one of the longest samples alone.
 struct DrawnFit {
-  std::string setting;  ///< as plan's options
-  Bytes most = 0;       ///< peak of reserved memory, of the process that reserves most
+  std::string setting;                 ///< as plan's options
+  Bytes most = 0;                      ///< peak of reserved memory, of the process that reserves most
+  std::int64_t num_alloc_retries = 0;  ///< of all processes
 };
 
 /// What the allocator reserves in processes of so many steps, each with lengths of its own draws: more than the longest
