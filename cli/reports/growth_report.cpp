@@ -156,8 +156,10 @@ RetryPrice all_retries(const Growth& growth) {
 }
 
 std::string price_words(const RetryPrice& price) {
-  return fmt::format("took {} of the host, {} of it in the first cudaFree, which waits for the GPU",
-                     format_time(price.all()), format_time(price.wait));
+  const std::string all = fmt::format("took {} of the host", format_time(price.all()));
+  if (price.wait.count == 0) return all;  // of pages
+  return all + fmt::format(", {} of it from each one's first cudaFree, which waits for the GPU, to the next entry",
+                           format_time(price.wait));
 }
 
 }  // namespace

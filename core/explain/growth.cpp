@@ -101,8 +101,11 @@ class GrowthWalk {
     if (!retry.failed) retry.request = events[i].block;
     retry.requested = events[i].size;
     if (at > 0) retry.took.before = events[at].time - events[at - 1].time;
-    retry.took.wait = events[at + 1].time - events[at].time;
-    retry.took.rest = events[i].time - events[at + 1].time;
+    // A page's entry is written behind its unmapping, and tells no call from what the program did before it.
+    const bool frees = events[at].action == AllocatorAction::segment_free;
+    const std::size_t behind_first = frees ? at + 1 : at;
+    retry.took.wait = events[behind_first].time - events[at].time;
+    retry.took.rest = events[i].time - events[behind_first].time;
     out_.retries.push_back(retry);
   }
 

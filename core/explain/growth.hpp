@@ -33,7 +33,7 @@ struct RetryPrice {
   /// From the allocator's entry before to the first `segment_free`: the cudaMalloc that was refused, events that blocks
   /// wait for, and what the program did since that entry.
   Nanoseconds before;
-  Nanoseconds wait;  ///< from there to the next entry: the first cudaFree (of a single one also cudaMalloc)
+  Nanoseconds wait;  ///< from there to the next entry: the first cudaFree (of a single one also cudaMalloc); 0 of pages
   Nanoseconds rest;  ///< from there to the request: the other cudaFree, and cudaMalloc
 
   [[nodiscard]] Nanoseconds all() const { return before + wait + rest; }
