@@ -184,7 +184,7 @@ Json time_json(const TimeReport& report) {
     json["experts"] = experts;
   if (Json flapping = stored_flapping(report.run); flapping.is_object()) json["flapping"] = std::move(flapping);
   if (Json beside = stored_beside(report.run); beside.is_object()) json["beside"] = std::move(beside);
-  json["answer"] = answer_json(report);
+  json["answered_step"] = answer_json(report);
   json["step"] = e.step;
   json["step_title"] = step_title(report.run, e.recording, e.step);
   json["begin_ns"] = e.begin.count;

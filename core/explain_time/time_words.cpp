@@ -122,14 +122,17 @@ std::string cpu_optimizer_words(Nanoseconds time, const std::string& step) {
   return fmt::format("the optimizer on the CPU takes {} of {} a step, while the GPU waits", in_ms(time), step);
 }
 
-/// The phase in which the host is late for longest, an optimizer on the CPU left out.
-std::string host_phase(const std::vector<PhaseTime>& phases, Nanoseconds cpu_optimizer) {
+/// "most of it in backward": the phase in which the host is late for longest, an optimizer on the CPU left out; `host`
+/// is all of it.
+std::string host_phase(const std::vector<PhaseTime>& phases, Nanoseconds host, Nanoseconds cpu_optimizer) {
   const auto late = [&](const PhaseTime& row) {
     return row.phase == kOptimizerPhase ? row.host - cpu_optimizer : row.host;
   };
   const auto most = std::max_element(phases.begin(), phases.end(),
                                      [&](const PhaseTime& a, const PhaseTime& b) { return late(a) < late(b); });
-  return in_phase(most == phases.end() ? std::string() : most->phase);
+  if (most == phases.end()) return {};
+  return fmt::format(", {} {}", 2 * late(*most).count >= host.count ? "most of it" : "the largest part",
+                     in_phase(most->phase));
 }
 
 }  // namespace
@@ -273,8 +276,8 @@ std::string time_headline(const Run& run, const TimeExplanation& e) {
   const std::pair<Nanoseconds, std::string> clauses[] = {
       {exposed, exposed_words(" of " + step + " a step ") + of_it + communication_words(run, e, totals)},
       {cpu_optimizer, cpu_optimizer_words(cpu_optimizer, step)},
-      {host, fmt::format("the host is late for {} of {} a step, most of it {}", in_ms(host), step,
-                         host_phase(phases, cpu_optimizer))},
+      {host, fmt::format("the host is late for {} of {} a step{}", in_ms(host), step,
+                         host_phase(phases, host, cpu_optimizer))},
       {gaps, fmt::format("gaps between kernels take {} of {} a step", in_ms(gaps), step)},
       {latencies, fmt::format("launch and event latencies take {} of {} a step", in_ms(latencies), step)}};
   const std::string shorter[] = {

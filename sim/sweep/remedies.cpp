@@ -142,7 +142,7 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
       // What asks for another machine than there is: more nodes, or the host's memory. Of these the faster for its
       // nodes.
       const bool asks_more =
-          r.settings.nodes > request.settings.nodes || r.settings.offload != request.settings.offload;
+          r.settings.nodes > request.settings.nodes || (r.settings.offload && !request.settings.offload);
       return std::tuple(asks_more, known, !r.valid, r.may_run_out_of_memory, r.settings.seq != request.settings.seq,
                         time_of_work(r.settings, r.step_ms) * r.settings.nodes, r.settings.nodes);
     };
