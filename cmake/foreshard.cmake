@@ -115,17 +115,6 @@ function(foreshard_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77)  # kSkippedStatus, tests/catch.hpp
 endfunction()
 
-# foreshard_fuzzer(NAME sources... [DEPENDS targets...]): one libFuzzer program, fuzz_NAME, part of the target
-# `fuzzers`. The preset `fuzz` compiles everything with coverage and sanitizers; seeds lie in tests/fuzz/corpus/NAME.
-function(foreshard_fuzzer name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
-  add_executable(fuzz_${name} ${ARG_UNPARSED_ARGUMENTS})
-  target_link_libraries(fuzz_${name} PRIVATE ${ARG_DEPENDS})
-  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
-  foreshard_warnings(fuzz_${name})
-  add_dependencies(fuzzers fuzz_${name})
-endfunction()
-
 # foreshard_benchmark(NAME sources... [DEPENDS targets...]): one Google Benchmark program, bench_NAME, part of the
 # target `benchmarks`.
 function(foreshard_benchmark name)
