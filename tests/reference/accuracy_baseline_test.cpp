@@ -22,13 +22,5 @@ TEST_CASE("no prediction of a reference run is worse than it was", "[slow]") {
   hold(now);
 }
 
-TEST_CASE("no prediction of a published throughput is worse than it was", "[slow]") {
-  const auto rows = predict_all_published(sim::hardware_threads());
-  REQUIRE(rows);
-  Baseline now;
-  add_throughput(*rows, now);
-  hold(now);
-}
-
 }  // namespace
 }  // namespace foreshard::accuracy

@@ -1,5 +1,6 @@
 #include "tests/tidy/source_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 
