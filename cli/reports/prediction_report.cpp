@@ -178,10 +178,9 @@ Json interval_json(const sim::Prediction& p) {
                      {"what", sim::words_of(part.basis)},
                      {"below", -std::expm1(-part.below)},
                      {"above", std::expm1(part.above)}});
-  return {{"share", sim::kIntervalShare},
-          {"low_ms", p.interval.low_ms},
-          {"high_ms", p.interval.high_ms},
-          {"rests_on", std::move(parts)}};
+  return {{"share", sim::kIntervalShare},          {"low_ms", p.interval.low_ms},
+          {"high_ms", p.interval.high_ms},         {"moved_below", p.interval.moved_below},
+          {"moved_above", p.interval.moved_above}, {"rests_on", std::move(parts)}};
 }
 
 }  // namespace
