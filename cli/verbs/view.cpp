@@ -21,7 +21,6 @@
 #include "core/base/units.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/store/store.hpp"
-#include "viz/scene/device_clock.hpp"
 #include "viz/svg/rank_picture.hpp"
 #include "viz/svg/timeline.hpp"
 
@@ -165,7 +164,6 @@ Result<int> view_page(const ViewOptions& options, Console& console) {
   FORESHARD_TRY(may_write(options.output, options.force));
   auto run = traces::read_run(options.run, {console.unverified});
   FORESHARD_TRY(run);
-  viz::leave_out_device_clock(*run);
   const PageFile file{options.output, options.theme.value_or("auto"), options.force};
   const auto machine = options.no_remedies ? std::nullopt : std::optional(options.machine);
   if (machine && !machine->empty()) FORESHARD_TRY(read_machine(*machine));
@@ -192,7 +190,6 @@ Result<int> view(ViewOptions& options, Console& console) {
   FORESHARD_TRY(may_write(options.output, options.force));
   auto run = traces::read_run(options.run, {console.unverified});
   FORESHARD_TRY(run);
-  viz::leave_out_device_clock(*run);
   auto svg = draw(*run, options, console);
   if (!svg) return tl::unexpected(in_run(svg.error(), run->info.name, options.run));
   auto picture = *format == "svg" ? std::move(svg) : convert(*svg, *format);

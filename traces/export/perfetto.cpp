@@ -78,7 +78,7 @@ class PerfettoWriter {
     if (selection_.has_memory) describe_counters();
     for (std::size_t i = 0; i < rows.size(); ++i) describe(rows[i], i);
     for (const TrackRow& row : rows) slices(row);
-    if (selection_.has_lanes) issues();
+    if (selection_.has_lanes && selection_.has_device) issues();
     if (selection_.has_memory) memory();
   }
 

@@ -31,7 +31,7 @@ tl::unexpected<Error> no_such_step(const Run& run, std::int32_t step) {
 Nanoseconds first_of_lanes(const Run& run, const ExportSelection& selection) {
   Nanoseconds first{INT64_MAX};
   for (const DeviceOpRecord& op : run.device_ops)
-    if (selection.holds(op)) first = std::min({first, op.issue, op.start});
+    if (selection.has_device && selection.holds(op)) first = std::min({first, op.issue, op.start});
   for (const HostOpRecord& op : run.host_ops)
     if (selection.holds(op)) first = std::min(first, op.start);
   for (const EventRecord& event : run.events)
@@ -79,6 +79,7 @@ Result<ExportSelection> select_export(const Run& run, std::optional<std::int32_t
   const bool imported = run.info.kind == RunKind::imported;
   selection.lanes = imported ? Recording::trace : Recording::run;
   selection.memory = imported ? Recording::snapshot : Recording::run;
+  selection.has_device = !run.device_ops.empty() && !counts_events(run);
   selection.has_lanes = !run.device_ops.empty() || !run.host_ops.empty();
   selection.has_memory = !run.allocator.empty();
   if (!selection.has_lanes && !selection.has_memory)

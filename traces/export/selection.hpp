@@ -16,6 +16,9 @@ namespace foreshard::traces {
 struct ExportSelection {
   bool has_lanes = false;   ///< host and device ops
   bool has_memory = false;  ///< allocator events
+  /// The device's ops have a place on the clock of `lanes`; not where that counts allocator events (counts_events()):
+  /// theirs is the simulation's, then.
+  bool has_device = true;
   Recording lanes = Recording::run;
   Recording memory = Recording::run;
   std::optional<StepRecord> lanes_step;  ///< only what the host issued in it; none: everything

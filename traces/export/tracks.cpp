@@ -98,7 +98,7 @@ void add_memory_ranges(const Run& run, const ExportSelection& selection, std::ve
 void add_threads(const Run& run, const ExportSelection& selection, bool steps_on_main, std::vector<TrackRow>& out) {
   std::map<std::uint32_t, std::vector<Slice>> threads;
   if (steps_on_main && selection.has_lanes) threads[0] = step_slices(run, selection, selection.lanes);
-  if (selection.has_lanes && !run.device_ops.empty()) threads[0];
+  if (selection.has_lanes && selection.has_device) threads[0];
   for (std::size_t i = 0; i < run.host_ops.size(); ++i)
     if (const HostOpRecord& op = run.host_ops[i]; selection.holds(op))
       threads[op.thread].push_back(
@@ -114,6 +114,7 @@ void add_threads(const Run& run, const ExportSelection& selection, bool steps_on
 }
 
 void add_streams(const Run& run, const ExportSelection& selection, std::vector<TrackRow>& out) {
+  if (!selection.has_device) return;
   std::map<StreamId, std::vector<Slice>> streams;
   for (std::size_t i = 0; i < run.device_ops.size(); ++i)
     if (const DeviceOpRecord& op = run.device_ops[i]; selection.holds(op))

@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 
 #include <functional>
+#include <memory>
+#include <utility>
 
 #include "viz/pack/pack_parts.hpp"
+#include "viz/scene/device_clock.hpp"
 
 namespace foreshard::viz {
 PackParts::PackParts(const Run& run_in, Window window_in, std::string stacking_in)
@@ -96,6 +99,7 @@ struct Pack::Parts {
     add("find/hostops", [this] { return encode(of.ops.find_host().columns()); });
   }
 
+  std::unique_ptr<const Run> without;  ///< without_device_clock() of the run, of which `of` is then
   PackParts of;
   std::vector<std::string> names;
   std::map<std::string, std::function<std::string()>, std::less<>> makers;
@@ -107,11 +111,15 @@ Result<Pack> Pack::make(const Run& run, const PackOptions& options) {
   request.all = options.all;
   request.from = options.from;
   request.to = options.to;
-  auto window = choose_window(run, request);
+  auto without = without_device_clock(run);
+  const Run& shown = without ? *without : run;
+  auto window = choose_window(shown, request);
   FORESHARD_TRY(window);
-  if (options.by) FORESHARD_TRY(check_groups(run, *options.by));
+  if (options.by) FORESHARD_TRY(check_groups(shown, *options.by));
   std::string stacking(options.by ? name(*options.by) : name(Stacking::category));
-  return Pack(std::make_unique<Parts>(run, std::move(*window), std::move(stacking)));
+  auto parts = std::make_unique<Parts>(shown, std::move(*window), std::move(stacking));
+  parts->without = std::move(without);
+  return Pack(std::move(parts));
 }
 
 Pack::Pack(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

@@ -15,7 +15,6 @@
 #include "traces/store/store.hpp"
 #include "viz/pack/column_codec.hpp"
 #include "viz/scene/caption.hpp"
-#include "viz/scene/device_clock.hpp"
 
 namespace foreshard::viz {
 namespace {
@@ -117,7 +116,6 @@ Content::Store Content::shown(std::size_t at, bool fresh) {
   auto run = traces::read_run(file.path, open_);
   FORESHARD_TRY(run);
   next->run = std::move(*run);
-  leave_out_device_clock(next->run);
   auto pack = Pack::make(next->run, {});
   if (!pack) {
     if (pack.error().where.empty()) pack.error().where = file.path;

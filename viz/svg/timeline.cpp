@@ -7,6 +7,7 @@
 
 #include "core/run/plan_results.hpp"
 #include "viz/scene/caption.hpp"
+#include "viz/scene/device_clock.hpp"
 #include "viz/svg/document.hpp"
 #include "viz/svg/lane_chart.hpp"
 #include "viz/svg/legend.hpp"
@@ -252,10 +253,12 @@ Result<std::string> draw_timeline(const Run& run, const TimelineOptions& options
   if (options.height && *options.height > kMaxPixels)
     return fail(ErrorKind::usage, fmt::format("a picture {} pixels high cannot be drawn", *options.height), "--height",
                 fmt::format("give at most {}", kMaxPixels));
-  if (options.by) FORESHARD_TRY(check_groups(run, *options.by));
-  auto window = choose_window(run, options.window);
+  const auto without = without_device_clock(run);
+  const Run& shown = without ? *without : run;
+  if (options.by) FORESHARD_TRY(check_groups(shown, *options.by));
+  auto window = choose_window(shown, options.window);
   FORESHARD_TRY(window);
-  return Page(run, options, std::move(*window)).draw();
+  return Page(shown, options, std::move(*window)).draw();
 }
 
 }  // namespace foreshard::viz

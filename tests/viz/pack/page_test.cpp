@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/run/plan_results.hpp"
 #include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/viz/pack/decode.hpp"
@@ -84,6 +85,23 @@ TEST_CASE("a run without memory, and one without ops, make pages") {
   memory.host_ops.clear();
   CHECK(page_of(memory).size() > 1000);
   CHECK_FALSE(Pack::make(Run{}, {}));
+}
+
+TEST_CASE("beside times that count allocator events the device has no ops") {
+  Run run = small_run();
+  run.info.kind = RunKind::planned;
+  const auto has_ops = [](const Run& of) {
+    const auto pack = Pack::make(of, {});
+    REQUIRE(pack);
+    const std::vector<std::string>& names = pack->names();
+    return std::find(names.begin(), names.end(), "ops/0") != names.end();
+  };
+  CHECK(has_ops(run));
+  for (std::size_t i = 0; i < run.allocator.size(); ++i)
+    run.allocator[i].time = Nanoseconds{static_cast<std::int64_t>(i)};
+  REQUIRE(counts_events(run));
+  CHECK_FALSE(has_ops(run));
+  CHECK_FALSE(run.device_ops.empty());
 }
 
 TEST_CASE("a run of several ranks has what each does, and one of one rank has not") {
