@@ -13,8 +13,6 @@
 namespace foreshard::cli {
 namespace {
 
-constexpr double kWorthADoubt = 0.02;  // of the step
-
 bool shown(const StepPart& part) {
   return part.printed_ms != 0 || part.printed_contention_ms != 0 ||
          std::any_of(part.parts.begin(), part.parts.end(), [](const StepPart& p) { return shown(p); });
@@ -119,7 +117,7 @@ std::string contention_line(const CompareReport& report) {
   if (more < std::max(a->end - a->begin, b->end - b->begin).scaled(kWorthADoubt)) return {};
   return fmt::format(
       "of its isolated compute A has {:.2f} ms and B {:.2f} ms beside collectives, in kernels that were never seen "
-      "alone: how much of that is contention is not known",
+      "isolated: how much of that is contention is not known",
       a->contention_unknown.ms(), b->contention_unknown.ms());
 }
 
@@ -261,8 +259,8 @@ std::vector<std::string> ranks_lines(const CompareReport& report) {
     if (!side->ranks_cost.empty())
       lines.push_back(
           fmt::format("{}: {}; its causes are rank {}'s: collectives that stand until those come count as exposed "
-                      "communication, as kernel contention and, beside kernels that were never seen alone, as isolated "
-                      "compute",
+                      "communication, as kernel contention and, beside kernels that were never seen isolated, as "
+                      "isolated compute",
                       letter, side->ranks_cost, side->told_rank));
   return lines;
 }

@@ -16,8 +16,6 @@
 namespace foreshard::cli {
 namespace {
 
-constexpr double kWorthADoubt = 0.02;  // of the step
-
 constexpr std::size_t kCauses = 8;          // rows of the short report
 constexpr std::size_t kLongest = 10;        // exposed intervals in the long one
 constexpr Nanoseconds kKernelGaps{10'000};  // as short they are of no interest one by one
@@ -114,8 +112,8 @@ void print_causes(std::ostream& out, const Run& run, const TimeExplanation& e, s
       parts[0], parts[1], parts[2], parts[3], ms(sum.sum()));
   if (e.kernel_contention_unknown >= e.length().scaled(kWorthADoubt))
     out << fmt::format(
-        "  {} ms of compute overlap collectives in kernels that were never seen alone: how much of it is contention is "
-        "not known\n",
+        "  {} ms of compute overlap collectives in kernels that were never seen isolated: how much of it is contention "
+        "is not known\n",
         ms(e.kernel_contention_unknown));
 }
 

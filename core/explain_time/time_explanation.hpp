@@ -97,6 +97,9 @@ struct IdleGap {
   [[nodiscard]] Nanoseconds length() const { return end - start; }
 };
 
+/// Of a step: compute of which it is not known whether collectives slow it down is said from so much on.
+inline constexpr double kWorthADoubt = 0.02;
+
 struct TimeExplanation {
   Recording recording = Recording::run;
   std::int32_t step = 0;
