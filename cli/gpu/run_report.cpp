@@ -263,7 +263,8 @@ void print_run(Console& console, const RunReport& report) {
   if (report.execution.paced) console.out << "the host issued at the machine profile's pace, not at its own\n";
   print_collectives(console, report.execution);
   print_losses(console, report.ranks);
-  for (const std::string& what : report.planned.source.left_out) console.out << in_line(left_out_line(what)) << '\n';
+  for (const std::string& what : traces::left_out(report.planned.source, {}))
+    console.out << in_line(left_out_line(what)) << '\n';
 }
 
 }  // namespace foreshard::cli

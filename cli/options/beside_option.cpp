@@ -56,6 +56,10 @@ void BesideOption::add_to(OptionSet& set) {
       .type_name("[SOURCE@]NODES[:REPLICATE]");
 }
 
+void BesideOption::add_given(JobOptions& options) const {
+  if (!text_.empty()) add_option(options, "--beside", {text_});
+}
+
 Result<std::optional<sim::BesideRequest>> BesideOption::read(const SourceOptions& from, const Planned& planned,
                                                              const sim::Differences& ranks, Console& console) {
   if (text_.empty()) return std::nullopt;

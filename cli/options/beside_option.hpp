@@ -8,6 +8,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/planning.hpp"
 #include "core/base/error.hpp"
+#include "core/run/job_options.hpp"
 #include "sim/predict/beside.hpp"
 #include "sim/predict/rank_difference.hpp"
 
@@ -22,7 +23,8 @@ class BesideOption {
   /// this. `ranks`: of the plan, none of which may die.
   [[nodiscard]] Result<std::optional<sim::BesideRequest>> read(const SourceOptions& from, const Planned& planned,
                                                                const sim::Differences& ranks, Console& console);
-  [[nodiscard]] const std::string& text() const { return text_; }
+  /// Appends it as it was given.
+  void add_given(JobOptions& options) const;
 
  private:
   std::string text_;

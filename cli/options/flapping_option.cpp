@@ -89,6 +89,11 @@ void FlappingOption::add_to(OptionSet& set) {
       .type_name("LEAF=DOWN/PERIOD[:LEFT%]");
 }
 
+void FlappingOption::add_given(JobOptions& options) const {
+  add_option(options, option_of(FlappingLink::Kind::adapter), adapters_);
+  add_option(options, option_of(FlappingLink::Kind::uplinks), uplinks_);
+}
+
 Result<std::optional<sim::FlappingRequest>> FlappingOption::read(const Planned& planned,
                                                                  const sim::Differences& differences) const {
   if (!given()) return std::nullopt;

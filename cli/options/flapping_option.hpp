@@ -8,6 +8,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/planning.hpp"
 #include "core/base/error.hpp"
+#include "core/run/job_options.hpp"
 #include "sim/predict/flapping.hpp"
 #include "sim/predict/rank_difference.hpp"
 
@@ -21,6 +22,8 @@ class FlappingOption {
   /// `this` must outlive the parsing.
   void add_to(OptionSet& set);
   [[nodiscard]] bool given() const { return !adapters_.empty() || !uplinks_.empty(); }
+  /// Appends them as they were given.
+  void add_given(JobOptions& options) const;
   /// Where one was given, with the defaults of trials and seed. Refused (usage): a link twice, and beside ranks that
   /// die.
   [[nodiscard]] Result<std::optional<sim::FlappingRequest>> read(const Planned& planned,

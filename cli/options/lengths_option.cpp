@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/digest.hpp"
+#include "core/base/units.hpp"
 #include "sim/predict/predict.hpp"
 #include "traces/files/text_file.hpp"
 
@@ -15,6 +16,7 @@ namespace foreshard::cli {
 namespace {
 
 constexpr std::string_view kOption = "--lengths";
+constexpr std::string_view kPad = "--pad";
 constexpr std::size_t kMaxDrawn = 64;  // a program of an 8B model takes 0.1 s and 10 MB
 constexpr std::uint32_t kMaxPad = 65'536;
 
@@ -61,6 +63,18 @@ Result<sim::Lengths> read_lengths(const std::string& text) {
   return std::move(given->lengths);
 }
 
+std::optional<sim::Lengths> stored_lengths(const JobOptions& options) {
+  const JobOption* const text = find_option(options, kOption);
+  if (text == nullptr || text->values.empty()) return std::nullopt;
+  const auto given = read_given(text->values.front());
+  if (!given || (!text->digest.empty() && given->digest != text->digest)) return std::nullopt;
+  const sim::Lengths drawn = given->lengths.as_distribution();
+  const JobOption* const pad = find_option(options, kPad);
+  if (pad == nullptr) return drawn;
+  const auto multiple = parse_count(pad->values.empty() ? std::string() : pad->values.front());
+  return multiple && *multiple > 0 ? std::optional(drawn.padded(*multiple)) : std::nullopt;
+}
+
 Result<void> check_own_lengths(std::string_view option, const Planned& planned) {
   const Settings& settings = planned.settings;
   const auto refuse = [&](const char* what, const char* hint) {
@@ -92,6 +106,12 @@ void LengthsOption::add_to(OptionSet& set) {
                              kMaxDrawn))
       .type_name("N")
       .range(1U, kMaxPad);
+}
+
+void LengthsOption::add_given(JobOptions& options) const {
+  if (!text_) return;
+  options.push_back({std::string(kOption), {*text_}, digest_});
+  if (pad_) add_option(options, kPad, {std::to_string(*pad_)});
 }
 
 Result<std::optional<sim::DrawnLengths>> LengthsOption::read(const SettingOptions& settings, Planned& planned,
@@ -135,6 +155,7 @@ Result<std::optional<sim::DrawnLengths>> LengthsOption::read(const SettingOption
   planned.workload = std::move(*longest);
   std::string said = given->lengths.drawn() ? *text_ : "the lines of " + *text_;
   distribution_ = pad_ ? lengths : drawn;
+  if (!given->lengths.drawn()) digest_ = given->digest;
   if (multiple > 1) said += fmt::format(", rounded up to multiples of {}", multiple);
   return sim::DrawnLengths{std::move(said),
                            std::move(given->digest),

@@ -9,6 +9,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/planning.hpp"
 #include "core/base/error.hpp"
+#include "core/run/job_options.hpp"
 #include "sim/forecast/lengths.hpp"
 #include "sim/predict/drawn_lengths.hpp"
 
@@ -16,6 +17,9 @@ namespace foreshard::cli {
 
 /// What --lengths says: a distribution, or the name of a file with a length a line. Errors: of either.
 [[nodiscard]] Result<sim::Lengths> read_lengths(const std::string& text);
+
+/// LengthsOption::distribution() of a stored plan; none: it has none, or its file is another one by now.
+[[nodiscard]] std::optional<sim::Lengths> stored_lengths(const JobOptions& options);
 
 /// Fails (usage) where ranks of the planned job cannot have lengths of their own, as `option` asks for.
 [[nodiscard]] Result<void> check_own_lengths(std::string_view option, const Planned& planned);
@@ -35,11 +39,14 @@ class LengthsOption {
 
   /// What was asked for, as read() has had it: rounded up by --pad alone. None: nothing was.
   [[nodiscard]] const std::optional<sim::Lengths>& distribution() const { return distribution_; }
+  /// Appends it as it was given, to read(), with what the file had.
+  void add_given(JobOptions& options) const;
 
  private:
   std::optional<std::string> text_;
   std::optional<std::uint32_t> pad_;
   std::optional<sim::Lengths> distribution_;
+  std::string digest_;  ///< of the file; empty: there is none
 };
 
 }  // namespace foreshard::cli

@@ -127,12 +127,10 @@ Result<UnlikeLinks> LinkOptions::read(const sim::Network& network) const {
   return out;
 }
 
-std::vector<std::pair<const char*, std::string>> LinkOptions::given() const {
-  std::vector<std::pair<const char*, std::string>> out;
-  for (const std::string& text : slow_adapter_) out.emplace_back("--slow-adapter", text);
-  for (const std::string& text : slow_link_) out.emplace_back("--slow-link", text);
-  if (!background_.empty()) out.emplace_back("--background-load", background_);
-  return out;
+void LinkOptions::add_given(JobOptions& options) const {
+  add_option(options, "--slow-adapter", slow_adapter_);
+  add_option(options, "--slow-link", slow_link_);
+  if (!background_.empty()) add_option(options, "--background-load", {background_});
 }
 
 }  // namespace foreshard::cli

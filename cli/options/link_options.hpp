@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/options/option_set.hpp"
 #include "core/base/error.hpp"
+#include "core/run/job_options.hpp"
 #include "sim/machine/links.hpp"
 
 namespace foreshard::cli {
@@ -29,8 +29,8 @@ class LinkOptions {
   /// Of a machine with this network. Errors (usage): what is no adapter, rank, factor from 1 to 100 or load, and one
   /// that is given twice.
   [[nodiscard]] Result<UnlikeLinks> read(const sim::Network& network) const;
-  /// Options and their values, as they were given.
-  [[nodiscard]] std::vector<std::pair<const char*, std::string>> given() const;
+  /// Appends them as they were given.
+  void add_given(JobOptions& options) const;
 
  private:
   std::vector<std::string> slow_adapter_;

@@ -28,9 +28,16 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
   const auto limit = memory_limit_of(memory_limit, source->memory_capacity, from.machine, *machine);
   FORESHARD_TRY(limit);
   const bool assumed = machine_assumed(from, *source);
-  return Planned{
-      std::move(*source), *settings, *machine, std::move(machine_name), std::move(fabric), std::move(topology),
-      *workload,          *limit,    assumed};
+  return Planned{std::move(*source),
+                 *settings,
+                 *machine,
+                 std::move(machine_name),
+                 std::move(fabric),
+                 std::move(topology),
+                 *workload,
+                 *limit,
+                 assumed,
+                 {}};
 }
 
 Result<sim::Prediction> predict_planned(const Planned& planned, const std::string& name, sim::Differences differences,

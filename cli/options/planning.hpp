@@ -10,6 +10,7 @@
 #include "cli/options/source_options.hpp"
 #include "cli/terminal/console.hpp"
 #include "core/base/error.hpp"
+#include "core/run/job_options.hpp"
 #include "sim/predict/predict.hpp"
 
 namespace foreshard::cli {
@@ -25,6 +26,7 @@ struct Planned {
   std::shared_ptr<const Workload> workload;  ///< as the source has it; predict() and adapt() fit it to `settings`
   std::optional<Bytes> memory_limit = {};    ///< memory_limit_of()
   bool machine_assumed = false;              ///< machine_assumed()
+  JobOptions job_options = {};               ///< what the verb has of them; a stored plan's are not taken over
 };
 
 /// Reads source, options and machine; notes go to the console. `memory_limit`: as it was asked for.

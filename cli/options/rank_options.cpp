@@ -232,6 +232,23 @@ Result<std::optional<sim::DrawnLengths>> RankOptions::lengths(const SettingOptio
   return lengths_.read(settings, planned, console);
 }
 
+JobOptions RankOptions::given(const sim::Differences& differences, const std::optional<sim::TrialsRequest>& trials,
+                              const std::optional<sim::FlappingRequest>& flapping) const {
+  JobOptions out = unlike_.given();
+  flapping_.add_given(out);
+  add_option(out, "--rank-source", source_);
+  if (std::any_of(differences.ranks.begin(), differences.ranks.end(), [](const auto& rank) { return rank.seq > 0; }))
+    add_option(out, kRankSeq, seq_);
+  add_option(out, "--dead-rank", dead_);
+  add_option(out, "--skip-unit", skipped_);
+  if (trials && jitter_) add_option(out, "--jitter", {sim::text_of(trials->jitter)});
+  lengths_.add_given(out);
+  if (!trials && !flapping) return out;
+  add_option(out, "--trials", {std::to_string(trials ? trials->trials : flapping->trials)});
+  add_option(out, "--seed", {std::to_string(trials ? trials->seed : flapping->seed)});
+  return out;
+}
+
 Result<void> RankOptions::check_drawn(const sim::Differences& differences, bool beside) const {
   if (!lengths_.given()) return {};
   const auto refuse = [&](const char* what, const char* option) {

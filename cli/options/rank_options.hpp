@@ -13,6 +13,7 @@
 #include "cli/options/planning.hpp"
 #include "cli/options/unlike_options.hpp"
 #include "core/base/error.hpp"
+#include "core/run/job_options.hpp"
 #include "sim/predict/rank_difference.hpp"
 #include "sim/ranks/trials.hpp"
 
@@ -33,6 +34,10 @@ class RankOptions {
                                                                  Console& console);
   /// LengthsOption::distribution(), behind lengths().
   [[nodiscard]] const std::optional<sim::Lengths>& distribution() const { return lengths_.distribution(); }
+  /// As they were given, behind lengths(); with the jitter, seed and number of trials that these came to, and without
+  /// lengths of ranks that are all the job's. `differences`: read().
+  [[nodiscard]] JobOptions given(const sim::Differences& differences, const std::optional<sim::TrialsRequest>& trials,
+                                 const std::optional<sim::FlappingRequest>& flapping) const;
   [[nodiscard]] std::uint64_t seed() const { return seed_.value_or(0); }
 
   /// Fails (usage) where --lengths stands beside what is not simulated with it.

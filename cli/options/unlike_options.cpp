@@ -66,15 +66,12 @@ Result<sim::Differences> UnlikeOptions::read(const sim::Network& network) const 
   return out;
 }
 
-std::string UnlikeOptions::text() const {
-  std::string out;
-  const auto add = [&](const char* option, const std::string& value) {
-    out += (out.empty() ? "" : " ") + std::string(option) + ' ' + value;
-  };
-  for (const std::string& text : slow_gpu_) add("--slow-gpu", text);
-  for (const std::string& text : slow_host_) add("--slow-host", text);
-  for (const std::string& text : rank_gemm_) add("--rank-gemm", text);
-  for (const auto& [option, text] : links_.given()) add(option, text);
+JobOptions UnlikeOptions::given() const {
+  JobOptions out;
+  add_option(out, "--slow-gpu", slow_gpu_);
+  add_option(out, "--slow-host", slow_host_);
+  add_option(out, "--rank-gemm", rank_gemm_);
+  links_.add_given(out);
   return out;
 }
 

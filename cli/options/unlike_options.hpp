@@ -8,6 +8,7 @@
 #include "cli/options/link_options.hpp"
 #include "cli/options/option_set.hpp"
 #include "core/base/error.hpp"
+#include "core/run/job_options.hpp"
 #include "sim/predict/rank_difference.hpp"
 
 namespace foreshard::cli {
@@ -22,8 +23,8 @@ class UnlikeOptions {
   /// says.
   [[nodiscard]] Result<sim::Differences> read(const sim::Network& network) const;
 
-  /// "--slow-gpu 5=1.2 --background-load all=25%": as they were given; empty: none was.
-  [[nodiscard]] std::string text() const;
+  /// As they were given.
+  [[nodiscard]] JobOptions given() const;
 
  private:
   std::vector<std::string> slow_gpu_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/reports/phase_table.hpp"
+#include "cli/reports/trial_report.hpp"
 #include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
 
@@ -161,6 +162,13 @@ std::string like_step(double a, double b) {
   return fmt::format("B takes {:.2f} ms a step, {}", b, against(a, b, 2, "ms"));
 }
 
+/// "; a token of those drawn: B takes 61.038 us a token, …": of plans that draw other ones.
+std::string drawn_rates(const StoredTrials& a, const StoredTrials& b) {
+  if (a.tokens_per_s_gpu <= 0 || b.tokens_per_s_gpu <= 0 || a.tokens_per_s_gpu == b.tokens_per_s_gpu) return {};
+  const double of_a = 1e6 / a.tokens_per_s_gpu, of_b = 1e6 / b.tokens_per_s_gpu;
+  return fmt::format("; of the tokens drawn {:.3f} us a token, {}", of_b, against(of_a, of_b, 3, "us"));
+}
+
 /// Of both runs' step times.
 std::string mean_line(const ComparedWork& work, const std::string& within) {
   const double a = *work.a.mean_ms, b = *work.b.mean_ms;
@@ -257,11 +265,45 @@ std::vector<std::string> ranks_lines(const CompareReport& report) {
   if (report.a.ranks == report.b.ranks) return lines;
   for (const auto& [side, letter] : {std::pair(&report.a, 'A'), std::pair(&report.b, 'B')})
     if (!side->ranks_cost.empty())
+      lines.push_back(fmt::format(
+          "{}: {}; its causes are rank {}'s: collectives that stand until those come count as exposed "
+          "communication, as kernel contention and, beside kernels that were never seen isolated, as isolated "
+          "compute",
+          letter, side->ranks_cost, side->told_rank));
+  return lines;
+}
+
+/// Of plans with trials: what their steps take in these.
+std::vector<std::string> trials_lines(const CompareReport& report) {
+  std::vector<std::string> lines;
+  const auto &a = report.a.trials, &b = report.b.trials;
+  if (!a || !b) {
+    for (const auto& [side, letter] : {std::pair(&a, 'A'), std::pair(&b, 'B')})
+      if (*side && !(*side)->sentence.empty()) lines.push_back(fmt::format("{}: {}", letter, (*side)->sentence));
+    return lines;
+  }
+  if (a->lengths && b->lengths)
+    lines.push_back(
+        fmt::format("in the mean of trials with drawn lengths, {:.2f} ms {} of A and {:.2f} ms {} of B: {}{}",
+                    a->mean_ms, interval_words(a->low_ms, a->high_ms), b->mean_ms,
+                    interval_words(b->low_ms, b->high_ms), like_step(a->mean_ms, b->mean_ms), drawn_rates(*a, *b)));
+  lines.push_back(fmt::format("in the median of A's {} trials and B's {}: {}", a->trials, b->trials,
+                              like_step(a->median_ms, b->median_ms)));
+  return lines;
+}
+
+/// Of plans with drawn lengths what their processes come to reserve.
+std::vector<std::string> drawn_memory_lines(const CompareReport& report) {
+  std::vector<std::string> lines;
+  for (const auto& [side, letter] : {std::pair(&report.a, 'A'), std::pair(&report.b, 'B')})
+    if (side->drawn_memory)
       lines.push_back(
-          fmt::format("{}: {}; its causes are rank {}'s: collectives that stand until those come count as exposed "
-                      "communication, as kernel contention and, beside kernels that were never seen isolated, as "
-                      "isolated compute",
-                      letter, side->ranks_cost, side->told_rank));
+          fmt::format("{}: {} are reserved at most in {} steps whose lengths vary, in {} processes{}", letter,
+                      format_bytes(side->drawn_memory->most), side->drawn_memory->steps, side->drawn_memory->processes,
+                      side->drawn_memory->out_of_memory == 0
+                          ? std::string()
+                          : fmt::format(", of which {} run{} out of memory", side->drawn_memory->out_of_memory,
+                                        side->drawn_memory->out_of_memory == 1 ? "s" : "")));
   return lines;
 }
 
@@ -313,6 +355,10 @@ std::vector<StepPart> step_parts(const Comparison& comparison) {
   return parts;
 }
 
+std::string not_in_run_line(const NotInRun& one) {
+  return fmt::format("the plan {}: its step and peak are {}", one.plan, one.run);
+}
+
 std::string cause_title(TimeCause cause) {
   if (cause == TimeCause::model_bias) return "model's bias";
   std::string text(name(cause));
@@ -346,12 +392,16 @@ std::vector<std::string> compare_answer(const CompareReport& report) {
     lines.push_back("a job that hangs has no step: times and memory are not compared");
     return lines;
   }
+  for (const auto& [side, letter] : {std::pair(&report.a, 'A'), std::pair(&report.b, 'B')})
+    for (const NotInRun& one : side->not_in_run) lines.push_back(fmt::format("{}: {}", letter, not_in_run_line(one)));
   for (std::string& line : step_lines(report)) lines.push_back(std::move(line));
   for (std::string& ranks : ranks_lines(report)) lines.push_back(std::move(ranks));
+  for (std::string& trials : trials_lines(report)) lines.push_back(std::move(trials));
   if (std::string bias = bias_line(report); !bias.empty()) lines.push_back(std::move(bias));
   if (std::string unknown = contention_line(report); !unknown.empty()) lines.push_back(std::move(unknown));
   if (report.a.peaks && report.b.peaks && report.a.peaks->reserved > 0)
     lines.push_back(memory_line(report.work, report.a.peaks->reserved, report.b.peaks->reserved));
+  for (std::string& drawn : drawn_memory_lines(report)) lines.push_back(std::move(drawn));
   return lines;
 }
 

@@ -33,6 +33,9 @@ using PrintedCauses = std::array<double, EnumNames<TimeCause>::kNames.size()>;
 /// the model's bias in it, the peak of reserved memory. What a run does not know is left out.
 [[nodiscard]] std::vector<std::string> compare_answer(const CompareReport& report);
 
+/// Of a side: "the plan has jitter (--jitter …): its step and peak are without jitter".
+[[nodiscard]] std::string not_in_run_line(const NotInRun& one);
+
 /// "exposed communication", "model's bias": in the table and in sentences.
 [[nodiscard]] std::string cause_title(TimeCause cause);
 

@@ -78,6 +78,15 @@ std::vector<Line> time_lines(const CompareReport& report) {
   lines.push_back({"time", "untraced_ms", untraced(report.comparison.a.time), untraced(report.comparison.b.time)});
   lines.back().planned = untraced(report.comparison.model);
   line("communication_ms", &RunSummary::communication_ms);
+  if (!a.trials && !b.trials) return lines;
+  for (const auto& [name, member] :
+       {std::pair{"trials_median_ms", &StoredTrials::median_ms}, std::pair{"trials_p95_ms", &StoredTrials::p95_ms},
+        std::pair{"trials_mean_ms", &StoredTrials::mean_ms}}) {
+    const auto of = [member = member](const RunSummary& run) {
+      return run.trials ? std::optional((*run.trials).*member) : std::nullopt;
+    };
+    lines.push_back({"time", name, of(a), of(b)});
+  }
   return lines;
 }
 
@@ -97,6 +106,12 @@ std::vector<Line> lines_of(const CompareReport& report) {
   peak("peak_allocated_bytes", &MemoryPeaks::allocated);
   peak("peak_active_bytes", &MemoryPeaks::active);
   peak("peak_reserved_bytes", &MemoryPeaks::reserved);
+  if (a.drawn_memory || b.drawn_memory) {
+    const auto of = [](const RunSummary& run) {
+      return run.drawn_memory ? std::optional(static_cast<double>(run.drawn_memory->most)) : std::nullopt;
+    };
+    lines.push_back({"memory", "drawn_peak_reserved_bytes", of(a), of(b), true});
+  }
   if (a.graph_pool != b.graph_pool || a.graph_pool > 0) {
     lines.push_back(
         {"memory", "graph_pool_bytes", static_cast<double>(a.graph_pool), static_cast<double>(b.graph_pool), true});
@@ -169,6 +184,18 @@ std::string shown_setting(const std::string& key, const std::string& value, cons
   return limit ? format_bytes(*limit) : "the machine's";
 }
 
+/// In the order of the options, A's before those that B alone has.
+std::vector<ChangedSetting> changed_job_options(const JobOptions& a, const JobOptions& b) {
+  const auto value = [](const JobOption* option) { return option == nullptr ? std::string("null") : json_of(*option); };
+  std::vector<ChangedSetting> changed;
+  for (const JobOption& option : a)
+    if (const JobOption* other = find_option(b, option.name); other == nullptr || !(*other == option))
+      changed.push_back({key_of(option), value(&option), value(other)});
+  for (const JobOption& option : b)
+    if (find_option(a, option.name) == nullptr) changed.push_back({key_of(option), "null", value(&option)});
+  return changed;
+}
+
 std::vector<ChangedSetting> changed_settings(const RunSummary& a, const RunSummary& b) {
   std::vector<ChangedSetting> changed;
   const auto limit = [](const RunSummary& run) {
@@ -177,7 +204,8 @@ std::vector<ChangedSetting> changed_settings(const RunSummary& a, const RunSumma
   if (!a.machine.empty() && !b.machine.empty() && a.machine != b.machine)
     changed.push_back({"machine", json_quoted(a.machine), json_quoted(b.machine)});
   const auto text = [](const std::string& of) { return of.empty() ? std::string("null") : json_quoted(of); };
-  if (a.ranks != b.ranks) changed.push_back({"ranks", text(a.ranks), text(b.ranks)});
+  for (const ChangedSetting& one : changed_job_options(a.job_options, b.job_options)) changed.push_back(one);
+  if (a.ranks != b.ranks && a.job_options == b.job_options) changed.push_back({"ranks", text(a.ranks), text(b.ranks)});
   if (a.fabric != b.fabric) changed.push_back({"fabric", text(a.fabric), text(b.fabric)});
   if (a.topology != b.topology) changed.push_back({"topology", text(a.topology), text(b.topology)});
   if (a.model_options != b.model_options)
@@ -466,6 +494,18 @@ std::string_view known_or_none(const std::string& fingerprint) {
   return fingerprint.empty() ? std::string_view("none") : fingerprint;
 }
 
+Json left_out_json(const RunSummary& run) {
+  Json lines = Json::array();
+  for (const NotInRun& one : run.not_in_run) lines.push_back(not_in_run_line(one));
+  return lines;
+}
+
+/// Of drawn lengths; null of other trials, and of a run without.
+Json mean_interval_json(const RunSummary& run) {
+  if (!run.trials || !run.trials->lengths) return nullptr;
+  return {{"share", sim::kIntervalShare}, {"low_ms", run.trials->low_ms}, {"high_ms", run.trials->high_ms}};
+}
+
 /// Null of others than two plans of one source.
 Json planned_difference_json(const CompareReport& report) {
   const auto planned = planned_difference(report);
@@ -505,6 +545,8 @@ Json compare_json(const CompareReport& report) {
   json["step_ms_source"] = {{"a", text_or_null(report.a.step_ms_source)}, {"b", text_or_null(report.b.step_ms_source)}};
   json["failure"] = {{"a", text_or_null(report.a.failure)}, {"b", text_or_null(report.b.failure)}};
   json["ends"] = {{"a", texts_or_null(report.a.ends)}, {"b", texts_or_null(report.b.ends)}};
+  json["left_out"] = {{"a", left_out_json(report.a)}, {"b", left_out_json(report.b)}};
+  json["trials_mean_interval"] = {{"a", mean_interval_json(report.a)}, {"b", mean_interval_json(report.b)}};
   json["work"] = work_json(report.work);
   json["steps"] = {{"a", step_json(comparison.a)}, {"b", step_json(comparison.b)}};
   json["settings"] = Json::object();

@@ -18,7 +18,7 @@ struct ForecastReport {
   std::string source;                 ///< as the user gave it
   std::string name;                   ///< of the model or the recording
   std::string model_options;          ///< traces::Source::model_options
-  std::vector<std::string> left_out;  ///< traces::Source::left_out
+  std::vector<std::string> left_out;  ///< traces::left_out() of the source
   bool of_model = false;              ///< which can be planned at any length
   std::string machine;
   std::string lengths_text;  ///< --lengths

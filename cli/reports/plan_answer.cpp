@@ -482,12 +482,13 @@ std::string text_of(const FailedPlace& place) {
 }
 
 PlanBasis basis_of(const traces::Source& source, bool machine_assumed, const std::string& fabric,
-                   const Topology& topology) {
-  return {&source.settings, nullptr, machine_assumed, {}, source.model_options, source.left_out, fabric, topology};
+                   const Topology& topology, const JobOptions& job_options) {
+  return {&source.settings, nullptr,  machine_assumed, {}, source.model_options, traces::left_out(source, job_options),
+          fabric,           topology, job_options};
 }
 
 PlanBasis basis_of(const Planned& planned) {
-  return basis_of(planned.source, planned.machine_assumed, planned.fabric, planned.topology);
+  return basis_of(planned.source, planned.machine_assumed, planned.fabric, planned.topology, planned.job_options);
 }
 
 std::string_view bound_name(const sim::Prediction& p) {
@@ -526,15 +527,21 @@ bool is_said(const std::vector<std::string>& lines, const std::string& why) {
 
 }  // namespace
 
+std::vector<std::string> memory_lines(const sim::Prediction& p, bool machine_assumed) {
+  std::vector<std::string> lines{memory_line(p, machine_assumed)};
+  if (p.drawn_memory && (p.out_of_memory || p.lengths_run_out())) lines.push_back(drawn_fit_line(*p.drawn_memory));
+  return lines;
+}
+
 std::vector<std::string> answer_lines(const sim::Prediction& p, const PlanBasis& basis, const PlanTime& time,
                                       const sim::Remedies* fitting) {
   std::vector<std::string> lines = end_lines(p);
-  if (!p.hang && !p.deadlock) lines.push_back(memory_line(p, basis.machine_assumed));
+  if (!p.hang && !p.deadlock)
+    for (std::string& line : memory_lines(p, basis.machine_assumed)) lines.push_back(std::move(line));
   if (fitting != nullptr) lines.push_back(fitting_words(*fitting, p.not_valid, p.unlike));
   if (p.flapping && !p.flapping->job_end) lines.push_back(flapping_line(p));
-  if (p.drawn_memory && (p.out_of_memory || p.lengths_run_out())) lines.push_back(drawn_fit_line(*p.drawn_memory));
   if (p.trials && p.trials->lengths) lines.push_back(lengths_line(*p.trials));
-  if (p.has_time) lines.push_back((p.flapping ? kLinksUp : if_longest(p)) + time_line(p, time));
+  if (p.has_time) lines.push_back((p.flapping ? kLinksUp : if_longest(p.longest_drawn)) + time_line(p, time));
   if (p.run.settings.expert_parallel > 1) lines.push_back(experts_line(p));
   if (const std::string why = step_time_unknown(p); !why.empty()) lines.push_back("step time not known: " + why);
   if (p.has_time && p.emulated)

@@ -65,15 +65,19 @@ struct PlanBasis {
   bool machine_assumed = false;           ///< nobody has said which machine it is (source_options.hpp)
   std::string no_upgrade = {};            ///< why there is none of such a recording; empty: there is, or it is not such
   std::string model_options = {};         ///< traces::Source::model_options
-  std::vector<std::string> left_out = {};  ///< traces::Source::left_out
+  std::vector<std::string> left_out = {};  ///< traces::left_out() of the source
   std::string fabric = {};                 ///< fabric_of() of the source
   Topology topology = {};                  ///< that is on the machine
+  JobOptions job_options = {};             ///< what the verb was given of them
 };
 
-/// Of every verb that plans: of what was read, and of a search's source. What is given must outlive it.
+/// Of every verb that plans: of what was read, and of a search's source. `source` and `planned` must outlive it.
 [[nodiscard]] PlanBasis basis_of(const Planned& planned);
 [[nodiscard]] PlanBasis basis_of(const traces::Source& source, bool machine_assumed, const std::string& fabric,
-                                 const Topology& topology);
+                                 const Topology& topology, const JobOptions& job_options = {});
+
+/// Whether a job that does not hang fits, and of one whose ranks draw lengths, and that does not, what would fit.
+[[nodiscard]] std::vector<std::string> memory_lines(const sim::Prediction& p, bool machine_assumed);
 
 /// One line each, without an end of line. The first says whether it fits, the second how fast it is, or that this is
 /// not known, then one for each reason why it is not valid. `fitting`: what would fit, where it does not: the best of

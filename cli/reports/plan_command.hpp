@@ -17,7 +17,7 @@ namespace foreshard::cli {
 /// "llama-1b --compile": what was planned, with traces::Source::model_options.
 [[nodiscard]] std::string model_title(const std::string& name, const std::string& model_options);
 
-/// An entry of traces::Source::left_out as every answer says it.
+/// A sentence of traces::left_out() as every answer says it.
 [[nodiscard]] std::string left_out_line(const std::string& what);
 
 /// A setting's JSON value as its option takes it: a text without quotes.

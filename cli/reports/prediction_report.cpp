@@ -187,6 +187,9 @@ Json interval_json(const sim::Prediction& p) {
 
 void add_basis(const PlanBasis& basis, Json& json) {
   json["model_options"] = text_or_null(basis.model_options);
+  json["job_options"] = nullptr;
+  for (const JobOption& option : basis.job_options)
+    json["job_options"][key_of(option)] = parse_ordered_json_text(json_of(option));
   json["left_out"] = basis.left_out;
   json["fabric"] = text_or_null(basis.fabric);
   json["topology"] = topology_json(basis.topology);
@@ -290,7 +293,7 @@ Json prediction_json(const std::string& source, const PlanBasis& basis, const Wo
   json["ranks"] = ranks_json(p);
   // What the job's ranks have; not what they had in a recording of other ranks.
   json["rank_shapes"] = p.counts_ranks ? rank_shapes_json(p.rank_shapes) : Json(nullptr);
-  json["trials"] = p.trials ? trials_json(*p.trials) : Json(nullptr);
+  json["trials"] = p.trials ? trials_json(*p.trials, p.step_ms) : Json(nullptr);
   json["drawn_memory"] = drawn_memory_json(p);
   if (p.trials && p.trials->lengths) json["trials"]["lengths"]["memory"] = json["drawn_memory"];  // its older place
   json["flapping"] = flapping_json(p);

@@ -1,5 +1,7 @@
 #include "cli/reports/run_summary.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -68,6 +70,13 @@ std::string plan_text(const Run& run, const std::string& key, const char* member
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
+std::vector<std::string> not_in_run_lines(const Run& run) {
+  std::vector<std::string> lines;
+  for (const NotInRun& one : not_in_run(run))
+    lines.push_back(fmt::format("the plan {}; what follows is {}", one.plan, one.run));
+  return lines;
+}
+
 RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted, const WantedStep& memory) {
   const WantedStep& wanted_memory = memory ? memory : wanted;
   RunSummary summary;
@@ -82,6 +91,10 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
   summary.fabric = plan_text(run, "fabric");
   summary.topology = plan_text(run, "topology", "file");
   summary.model_options = plan_text(run, "model_options");
+  if (run.info.kind == RunKind::planned) summary.job_options = job_options(run.results);
+  summary.not_in_run = not_in_run(run);
+  summary.trials = stored_trials(run);
+  summary.drawn_memory = stored_drawn_memory(run);
   summary.no_time = step_time_unknown(run);
   summary.failure = plan_failure(run);
   summary.ends = plan_end(run);

@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/reports/stored_trials.hpp"
 #include "core/allocator/statistics.hpp"
 #include "core/compare/run_totals.hpp"
+#include "core/run/job_options.hpp"
 #include "core/run/run.hpp"
 
 namespace foreshard::cli {
@@ -42,16 +44,23 @@ struct RunSummary {
   std::string fabric;                 ///< of a plan: --fabric; empty: the machine's
   std::string topology;               ///< of a plan: the file of --topology; empty: the machine's links
   std::string model_options;          ///< of a plan of a model: --compile and the like, as typed; empty: none
-  std::string no_time;                ///< of a plan without a step time: why (step_time_unknown())
-  std::string failure;                ///< of a plan that failed: what it did (plan_failure()), and where
-  std::vector<std::string> ends;      ///< of a planned job that ends before its time: how (plan_end())
-  bool hangs = false;                 ///< it is one that hangs: what it did ends there, and there are no numbers
+  JobOptions job_options;             ///< of a plan: of ranks, links and chance
+  std::vector<NotInRun> not_in_run;   ///< what of that the numbers here are not of
+  std::optional<StoredTrials> trials;
+  std::optional<sim::DrawnMemory> drawn_memory;
+  std::string no_time;            ///< of a plan without a step time: why (step_time_unknown())
+  std::string failure;            ///< of a plan that failed: what it did (plan_failure()), and where
+  std::vector<std::string> ends;  ///< of a planned job that ends before its time: how (plan_end())
+  bool hangs = false;             ///< it is one that hangs: what it did ends there, and there are no numbers
 };
 
 /// Of `run`, which was read from the store at `path`. `wanted`: of that step, and then no step
 /// time; none: timed_step() and memory_step(). `memory`: the step of the memory, where that is another one.
 [[nodiscard]] RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted = {},
                                    const WantedStep& memory = {});
+
+/// What explain's answers say of a stored plan's run that has not all of its job, one line each: not_in_run().
+[[nodiscard]] std::vector<std::string> not_in_run_lines(const Run& run);
 
 /// A text of what a plan printed as JSON, at `key` or at `member` of the object there; empty: no plan, or no such text.
 [[nodiscard]] std::string plan_text(const Run& run, const std::string& key, const char* member = nullptr);

@@ -44,10 +44,10 @@ struct SweepResult : Ranking {
   std::vector<sim::LargestFit> beyond = {};  ///< of `most`: the largest sizes that fit, where no next one is a point
   bool machine_assumed = false;              ///< machine_assumed() of the source
   std::string model_options = {};            ///< traces::Source::model_options
-  std::vector<std::string> left_out = {};    ///< traces::Source::left_out
+  std::vector<std::string> left_out = {};    ///< traces::left_out() of the source
   std::string fabric = {};                   ///< fabric_of() of the source
   Topology topology = {};                    ///< that is on the machine
-  std::string unlike = {};                   ///< UnlikeOptions::text(): of which job every point is
+  std::string unlike = {};                   ///< UnlikeOptions::given() as text: of which job every point is
 };
 
 /// "ran", "out_of_memory": as in every form of the result.

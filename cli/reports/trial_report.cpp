@@ -72,8 +72,8 @@ std::string interval_words(double low_ms, double high_ms) {
   return fmt::format("({} to {})", end_of(low_ms), end_of(high_ms));
 }
 
-std::string if_longest(const sim::Prediction& p) {
-  return p.longest_drawn > 0 ? fmt::format("if all samples had {} tokens: ", p.longest_drawn) : std::string();
+std::string if_longest(std::uint32_t longest) {
+  return longest > 0 ? fmt::format("if all samples had {} tokens: ", longest) : std::string();
 }
 
 std::string trials_line(const sim::TrialTimes& trials, double step_ms) {
@@ -118,7 +118,7 @@ void print_trials(std::ostream& out, const sim::TrialTimes& trials) {
   if (trials.last.size() > kNamed) out << fmt::format("and {} more ranks\n", trials.last.size() - kNamed);
 }
 
-Json trials_json(const sim::TrialTimes& trials) {
+Json trials_json(const sim::TrialTimes& trials, double step_ms) {
   Json json = {{"jitter", sim::text_of(trials.jitter)},
                {"seed", trials.seed},
                {"trials", trials.steps_ms.size()},
@@ -130,6 +130,7 @@ Json trials_json(const sim::TrialTimes& trials) {
   for (const sim::LastRank& rank : trials.last)
     json["last"].push_back({{"rank", rank.rank}, {"trials", rank.trials}, {"awaited_ms", rank.awaited_ms}});
   json["steps_ms"] = trials.steps_ms;
+  json["sentence"] = trials.lengths ? lengths_line(trials) : trials_line(trials, step_ms);
   return json;
 }
 

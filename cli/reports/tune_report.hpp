@@ -21,7 +21,7 @@ struct TuneReport {
   std::string machine;
   bool machine_assumed = false;
   std::string model_options;          ///< traces::Source::model_options
-  std::vector<std::string> left_out;  ///< traces::Source::left_out
+  std::vector<std::string> left_out;  ///< traces::left_out() of the source
   std::string fabric;                 ///< fabric_of() of the source
   Topology topology;                  ///< that is on the machine
   Settings own;                       ///< the source's, which `plan` begins with

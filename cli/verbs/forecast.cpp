@@ -288,7 +288,7 @@ Result<void> add_remedies(const ForecastOptions& options, const Planned& planned
 void judge(const Planned& planned, const AllocatorConfig& config, const sim::ProgramSource& programs,
            ForecastReport& report) {
   report.notes = programs.notes();
-  report.left_out = planned.source.left_out;
+  report.left_out = traces::left_out(planned.source, {{"--lengths", {report.lengths_text}}});
   if (config.garbage_collection_threshold > 0)
     report.notes.push_back(
         report.limit ? "garbage_collection_threshold works under set_per_process_memory_fraction, which --memory-limit "

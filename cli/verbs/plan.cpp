@@ -193,6 +193,8 @@ Result<int> plan(PlanOptions& options, Console& console) {
   const auto flapping = options.ranks.flapping(*planned, *ranks, console);
   FORESHARD_TRY(flapping);
   FORESHARD_TRY(options.ranks.check_drawn(*ranks, beside->has_value()));
+  planned->job_options = options.ranks.given(*ranks, *trials, *flapping);
+  options.beside.add_given(planned->job_options);
   const auto part = options.parts.wanted();
   FORESHARD_TRY(part);
   FORESHARD_TRY(split_trials(options, *part, *trials, flapping->has_value(), lengths->has_value()));

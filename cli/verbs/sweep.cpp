@@ -166,10 +166,10 @@ Result<SweepResult> question(const SweepOptions& options, const traces::Source& 
   result.machine = machine.name;
   result.machine_assumed = machine_assumed(options.source, source);
   result.model_options = source.model_options;
-  result.left_out = source.left_out;
+  result.left_out = traces::left_out(source, options.unlike.given());
   result.fabric = fabric_of(options.source, source);
   result.topology = std::move(topology);
-  result.unlike = options.unlike.text();
+  result.unlike = text_of(options.unlike.given());
   auto given = options.ranges.ranges();
   FORESHARD_TRY(given);
   result.ranges = std::move(given->ranges);
@@ -278,7 +278,8 @@ Result<void> write_outputs(const SweepOptions& options, const SweepResult& resul
   if (!options.output.empty() && result.best) {
     auto differences = options.unlike.read(machine.network);
     if (!differences) return tl::unexpected(differences.error());
-    const PlanBasis basis = basis_of(source, result.machine_assumed, result.fabric, result.topology);
+    const PlanBasis basis =
+        basis_of(source, result.machine_assumed, result.fabric, result.topology, options.unlike.given());
     const PointOutput output{options.output,      options.name, options.force,          result.source,
                              result.memory_limit, basis,        std::move(*differences)};
     keep(store_point(result.points[*result.best], output, machine, workloads));

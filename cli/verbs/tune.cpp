@@ -145,7 +145,7 @@ Result<TuneReport> ask(const TuneOptions& options, const traces::Source& source,
   report.machine = machine.name;
   report.machine_assumed = machine_assumed(options.source, source);
   report.model_options = source.model_options;
-  report.left_out = source.left_out;
+  report.left_out = traces::left_out(source, {});
   report.fabric = fabric_of(options.source, source);
   report.own = source.settings;
   report.lists = options.lists;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iomanip>
 #include <locale>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
@@ -88,27 +89,6 @@ tl::unexpected<Error> no_workload(const std::string& path, OpenOptions options) 
   return fail(ErrorKind::input, std::move(what), path, std::move(hint));
 }
 
-/// Of an answer that says what a stored plan's job had and what is planned from it has not: which, and the option.
-/// Empty: it says nothing of that kind.
-std::string not_taken_over(const std::string& key, const nlohmann::json& answer) {
-  if (!answer.is_object()) return {};
-  if (key == "hang") {
-    const auto any = [&](const char* list) {
-      const auto found = answer.find(list);
-      return found != answer.end() && !found->empty();
-    };
-    if (any("dead")) return "in which a rank dies: here none does (plan --dead-rank has one die)";
-    if (any("skips")) return "in which a rank does not run a unit: here all do (plan --skip-unit has one skip it)";
-    return {};  // ranks with sources of their own: they differ
-  }
-  if (key == "beside") return "beside another job: here its job is alone (plan --beside puts one beside it)";
-  if (key != "ranks") return {};
-  const auto differ = answer.find("differ");
-  if (differ == answer.end() || !differ->is_string() || differ->get<std::string>().empty()) return {};
-  return fmt::format("whose ranks differ ({}): here they are alike (--slow-gpu and the like make them differ)",
-                     differ->get<std::string>());
-}
-
 /// What a plan's store says of its run beside the workload, which is the one that it was made from: what was asked for.
 /// An executed run's settings are in the same place.
 Result<void> add_question(const std::string& path, OpenOptions options, Source& source) {
@@ -121,11 +101,14 @@ Result<void> add_question(const std::string& path, OpenOptions options, Source& 
   for (const auto& row : settings->rows)
     if (const auto set = set_setting(source.settings, text(row[0]), text(row[1])); !set)
       return fail(ErrorKind::input, set.error().what, path, "write the store again with this foreshard");
-  const auto results = query(path,
-                             "SELECT key, value FROM result WHERE key IN ('memory_capacity_bytes', 'fabric', "
-                             "'topology', 'model_options', 'hang', 'beside', 'ranks')",
-                             {}, options);
+  const auto results =
+      query(path,
+            "SELECT key, value FROM result WHERE key IN ('memory_capacity_bytes', 'fabric', "
+            "'topology', 'model_options', 'job_options', 'hang', 'beside', 'ranks', 'trials', 'background_load', "
+            "'flapping')",
+            {}, options);
   FORESHARD_TRY(results);
+  std::map<std::string, std::string> kept;
   for (const auto& row : results->rows) {
     const std::string key = text(row[0]);
     const nlohmann::json value = parse_json_text(text(row[1]));
@@ -133,9 +116,10 @@ Result<void> add_question(const std::string& path, OpenOptions options, Source& 
     if (key == "fabric" && value.is_string()) source.fabric = value.get<std::string>();
     if (key == "topology" && value.is_object()) source.topology = text(row[1]);
     if (key == "model_options" && value.is_string()) source.model_options = value.get<std::string>();
-    if (std::string note = not_taken_over(key, value); !note.empty())
-      source.left_out.push_back(fmt::format("{} is a plan {}", path, note));
+    kept[key] = text(row[1]);
   }
+  source.job_options = job_options(kept);
+  source.store = path;
   source.preset = stored_preset(source.name, source.model_options);
   return {};
 }
@@ -317,6 +301,17 @@ std::string model_options(const SourceRequest& request) {
   if (request.lora.rank > 0) add("--lora", std::to_string(request.lora.rank));
   if (!request.lora.targets.empty()) add("--lora-targets", fmt::format("{}", fmt::join(request.lora.targets, ",")));
   return fmt::format("{}", fmt::join(words, " "));
+}
+
+std::vector<std::string> left_out(const Source& source, const JobOptions& given) {
+  const JobOptions options = not_given(source.job_options, given);
+  if (options.empty()) return {};
+  // Of a model's plan that is of no preset only the program of its own length is known.
+  const bool lengths = find_option(options, "--lengths") != nullptr;
+  const bool needs_model = lengths || find_option(options, "--rank-seq") != nullptr;
+  return {fmt::format("{} was planned with {}, which is left out here{}: plan {} with the same to have it",
+                      source.store, text_of(options), lengths ? ", so that all samples have one length" : "",
+                      needs_model && !source.preset ? "the model itself" : "it")};
 }
 
 std::vector<std::string> source_files(const std::string& text) {

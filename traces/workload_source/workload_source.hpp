@@ -12,6 +12,7 @@
 
 #include "core/base/error.hpp"
 #include "core/models/model_config.hpp"
+#include "core/run/job_options.hpp"
 #include "core/workload/workload.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/sweep/sweep.hpp"
@@ -47,8 +48,8 @@ struct Source {
   /// them.
   Lowering lowering = Lowering::pytorch;
   std::vector<std::string> notes;  ///< how a model file was understood
-  /// What the job of a stored plan had and one planned from it has not, one sentence each: part of every answer.
-  std::vector<std::string> left_out;
+  JobOptions job_options;          ///< of a stored plan: what left_out() is of
+  std::string store = {};          ///< then, its path
   /// What a model file asks for and a plan leaves out, or that a store was read unverified; it is not `valid` then.
   std::vector<std::string> warnings;
   bool recorded = false;  ///< a run store that import wrote
@@ -71,6 +72,10 @@ struct Source {
 /// Fails with ErrorKind::input or ::usage, saying what the file is and what would work instead: a snapshot or a trace
 /// must be imported first, a store without a workload be imported again; an unknown name gets the nearest preset.
 [[nodiscard]] Result<Source> read_source(const SourceRequest& request);
+
+/// What the job of a stored plan had and one planned from it has not, a sentence for each, which is part of every
+/// answer. `given`: what the verb was told of that anew.
+[[nodiscard]] std::vector<std::string> left_out(const Source& source, const JobOptions& given);
 
 /// Source::preset of a stored plan of that name, with model_options() as its store has them; none: there is no such
 /// preset, or its options are not understood.
