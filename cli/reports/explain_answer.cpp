@@ -10,6 +10,7 @@
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/no_remedies.hpp"
 #include "cli/reports/plan_answer.hpp"
+#include "cli/reports/stored_trials.hpp"
 #include "core/base/add_up.hpp"
 #include "core/base/units.hpp"
 #include "core/run/plan_results.hpp"
@@ -204,6 +205,43 @@ std::string under_another_limit(const ExplainReport& report, const RunAnswer& an
                      what_fits(report));
 }
 
+/// Of a plan whose ranks draw lengths, where a limit is asked about and was not simulated: what its processes reserved,
+/// if that was not shaped by another limit; none: it was, and says nothing of this one.
+std::optional<sim::DrawnMemory> unlimited_drawn(const ExplainReport& report) {
+  const auto drawn = stored_drawn_memory(report.run);
+  if (!drawn || drawn->out_of_memory > 0 || drawn->num_alloc_retries > 0) return std::nullopt;
+  return other_limit(report, as_it_ran(report)) ? std::nullopt : drawn;
+}
+
+RunAnswer drawn_fit_of(const ExplainReport& report, RunAnswer answer) {
+  answer.lines.clear();
+  answer.out_of_memory = false;
+  if (report.drawn) {
+    answer.lines = memory_lines(*report.drawn, false);
+    answer.peak_reserved = std::max(sim::largest_peaks(*report.drawn).reserved, report.drawn->drawn_memory->most);
+    answer.may_run_out_of_memory = report.drawn->may_run_out_of_memory;
+  } else if (!unlimited_drawn(report)) {
+    answer.peak_reserved.reset();
+  }
+  return answer;
+}
+
+/// The first line of such a plan under a limit that is asked about, in the words of `plan`.
+std::string drawn_fit_answer(const ExplainReport& report) {
+  if (report.drawn) return fmt::format("{}", fmt::join(memory_lines(*report.drawn, false), "; "));
+  const RunAnswer ran = as_it_ran(report), answer = fit_of(report);
+  const std::string limit = format_bytes(*report.memory_limit);
+  if (!answer.peak_reserved)
+    return fmt::format("whether it fits {} was not simulated with its drawn lengths; under its own limit of {} it {}",
+                       limit, format_bytes(*ran.capacity), fit_line(ran));
+  if (within_limit(answer)) return fit_line(answer);
+  return fmt::format(
+      "does not fit {}: {} reserved in steps whose lengths vary, {} more; whether it lives where the allocator gives "
+      "cached segments back was not simulated",
+      limit, format_bytes(*answer.peak_reserved),
+      format_bytes(printed_difference(*answer.peak_reserved, *report.memory_limit)));
+}
+
 }  // namespace
 
 RunAnswer fit_of(const ExplainReport& report) {
@@ -213,6 +251,7 @@ RunAnswer fit_of(const ExplainReport& report) {
   answer.lines.clear();  // of the plan's own limit
   answer.capacity = report.memory_limit;
   answer.capacity_of = "--memory-limit";
+  if (stored_drawn_memory(report.run)) return drawn_fit_of(report, std::move(answer));
   if (!says_nothing && (within_limit(answer) || !report.remedies || report.remedies->out_of_memory)) return answer;
   answer.out_of_memory = report.remedies && report.remedies->out_of_memory;
   answer.peak_reserved = report.remedies ? std::optional(report.remedies->before.reserved) : std::nullopt;
@@ -221,6 +260,12 @@ RunAnswer fit_of(const ExplainReport& report) {
 
 std::string fit_answer(const ExplainReport& report) {
   const RunAnswer answer = fit_of(report);
+  if (stored_drawn_memory(report.run)) {
+    if (report.memory_limit) return drawn_fit_answer(report);
+    const std::string line = fit_line(answer);  // the plan's own
+    const bool fails = answer.lines.size() > 1 && answer.lines.front().starts_with("does not fit");
+    return fails ? fmt::format("{}; {}", answer.lines[0], answer.lines[1]) : line;
+  }
   const bool remedied = report.remedies && report.remedies->out_of_memory;
   if (!report.memory_limit && answer.out_of_memory && remedied)
     return fmt::format("{}; {}", fit_line(answer), what_fits(report));

@@ -233,6 +233,7 @@ Json explain_json(const ExplainReport& report, std::size_t series) {
   json["fingerprint"] = report.fingerprint.empty() ? Json(nullptr) : Json(report.fingerprint);
   json["ends"] = stored_end_json(report.run);
   if (const std::vector<std::string> lines = forecast_lines(report.run); !lines.empty()) json["forecast"] = lines;
+  json["left_out"] = not_in_run_lines(report.run);
   json["fit"] = fit_json(fit_of(report));
   json["fit"]["line"] = fit_answer(report);
   if (const std::string experts = plan_text(report.run, "experts", "sentence"); !experts.empty())

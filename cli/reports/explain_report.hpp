@@ -12,6 +12,7 @@
 #include "cli/terminal/output.hpp"
 #include "core/explain/explanation.hpp"
 #include "core/straggler/straggler.hpp"
+#include "sim/predict/predict.hpp"
 #include "sim/sweep/remedies.hpp"
 
 namespace foreshard::cli {
@@ -26,7 +27,10 @@ struct ExplainReport {
   std::string fingerprint = {};               ///< of the run (fingerprint.hpp); empty: a store without
   std::optional<Stragglers> stragglers = {};  ///< none: one rank was recorded
   std::optional<Bytes> memory_limit = {};     ///< as asked for; none: the run's or the machine's
-  bool of_model = false;          ///< the store is of a model's plan, of no preset: it has its own sizes alone
+  /// Of a plan whose ranks draw lengths: it under `memory_limit`, with what its processes reserve then; none: no limit
+  /// was asked for, or it was not simulated.
+  std::optional<sim::Prediction> drawn = {};
+  bool of_model = false;          ///< of a model's plan whose store has its own sizes alone
   std::string machine_note = {};  ///< why that is not the run's; empty where it is, or was asked for
 };
 

@@ -360,8 +360,9 @@ void print_explain(std::ostream& out, const ExplainReport& report) {
   const Explanation& e = report.explanation;
   for (const std::string& line : plan_end(report.run)) out << in_line(line) << '\n';
   for (const std::string& line : forecast_lines(report.run)) out << in_line(line) << '\n';
-  out << in_line(fit_answer(report)) << '\n'
-      << in_line(fmt::format("{}, {}: {}", report.run.info.name, explained_step(report.run, e), headline(report)))
+  out << in_line(fit_answer(report)) << '\n';
+  for (const std::string& line : not_in_run_lines(report.run)) out << in_line(line) << '\n';
+  out << in_line(fmt::format("{}, {}: {}", report.run.info.name, explained_step(report.run, e), headline(report)))
       << '\n';
   if (const std::string experts = plan_text(report.run, "experts", "sentence"); !experts.empty())
     out << in_line(experts) << ".\n";

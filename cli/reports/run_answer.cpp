@@ -7,6 +7,7 @@
 
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/plan_answer.hpp"
+#include "cli/reports/stored_trials.hpp"
 #include "core/base/add_up.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
@@ -60,8 +61,8 @@ void add_capacity(const Run& run, RunAnswer& answer) {
   answer.capacity_of = "the recorded GPU";
 }
 
-/// What `plan` and `compare` say: of a plan its own peak, the largest where its steps differ; of a recording the
-/// largest of any step.
+/// What `plan` and `compare` say: of a plan its own peak, the largest where its steps differ or have drawn lengths; of
+/// a recording the largest of any step.
 void add_peak(const Run& run, RunAnswer& answer) {
   if (const Json planned = result_of(run, "peak_reserved_bytes"); planned.is_number_unsigned()) {
     answer.peak_reserved = planned.get<Bytes>();
@@ -70,6 +71,8 @@ void add_peak(const Run& run, RunAnswer& answer) {
     for (const Json& step : peaks)
       if (step.is_object() && step.value("peak_reserved_bytes", Json()).is_number_unsigned())
         answer.peak_reserved = std::max(*answer.peak_reserved, step["peak_reserved_bytes"].get<Bytes>());
+    if (const auto drawn = stored_drawn_memory(run))
+      answer.peak_reserved = std::max(*answer.peak_reserved, drawn->most);
   } else {
     for (const StepRecord& step : run.steps)
       if (step.recording != Recording::trace && step.peaks.reserved > 0)

@@ -9,6 +9,8 @@
 #include "cli/reports/flapping_report.hpp"
 #include "cli/reports/no_remedies.hpp"
 #include "cli/reports/run_summary.hpp"
+#include "cli/reports/stored_trials.hpp"
+#include "cli/reports/trial_report.hpp"
 #include "core/explain_time/time_words.hpp"
 #include "core/explain_time/waited_kinds.hpp"
 #include "core/run/plan_results.hpp"
@@ -113,12 +115,22 @@ std::vector<std::string> time_answer(const TimeReport& report) {
   std::vector<std::string> lines = plan_end(report.run);
   const Json flapping = stored_flapping(report.run);
   if (lines.empty() && flapping.is_object()) lines.push_back(flapping.value("sentence", std::string()));
+  const auto trials = stored_trials(report.run);
+  const bool told = trials && !trials->sentence.empty();
+  const JobOptions job = job_options(report.run.results);
+  const bool drawn = find_option(job, "--lengths") != nullptr;
+  if (drawn && told) lines.push_back(trials->sentence);
+  if (!told && (drawn || find_option(job, "--jitter") != nullptr))
+    for (std::string& line : not_in_run_lines(report.run)) lines.push_back(std::move(line));
   std::vector<std::string> of_step = sentences(report);
-  of_step.front() = fmt::format("{}{}, {}: {}", flapping.is_object() ? kLinksUp : "", report.run.info.name,
+  const std::string when =
+      flapping.is_object() ? std::string(kLinksUp) : if_longest(drawn ? report.run.settings.seq.value_or(0) : 0);
+  of_step.front() = fmt::format("{}{}, {}: {}", when, report.run.info.name,
                                 step_title(report.run, report.time.recording, report.time.step), of_step.front());
   lines.insert(lines.end(), of_step.begin(), of_step.end());
   if (std::string experts = experts_line(report); !experts.empty()) lines.push_back(std::move(experts));
   if (std::string ranks = plan_text(report.run, "ranks", "sentence"); !ranks.empty()) lines.push_back(std::move(ranks));
+  if (!drawn && told) lines.push_back(trials->sentence);
   if (const Json beside = stored_beside(report.run); beside.is_object())
     lines.push_back(beside.value("sentence", std::string()));
   return lines;

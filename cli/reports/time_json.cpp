@@ -13,6 +13,7 @@
 #include "cli/reports/time_report.hpp"
 #include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_words.hpp"
+#include "core/run/plan_results.hpp"
 #include "core/run/step_title.hpp"
 
 namespace foreshard::cli {
@@ -182,6 +183,8 @@ Json time_json(const TimeReport& report) {
     json["ranks_that_differ"] = ranks;
   if (const std::string experts = plan_text(report.run, "experts", "sentence"); !experts.empty())
     json["experts"] = experts;
+  json["left_out"] = not_in_run_lines(report.run);
+  if (const std::string trials = plan_text(report.run, "trials", "sentence"); !trials.empty()) json["trials"] = trials;
   if (Json flapping = stored_flapping(report.run); flapping.is_object()) json["flapping"] = std::move(flapping);
   if (Json beside = stored_beside(report.run); beside.is_object()) json["beside"] = std::move(beside);
   json["answered_step"] = answer_json(report);

@@ -118,13 +118,13 @@ Result<ExplainRequest> request_of(const ExplainOptions& options) {
 }
 
 Result<void> simulate(const ExplainOptions& options, const Loaded& loaded, Console& console, ExplainReport& report) {
-  if (options.no_remedies)
-    report.no_remedies = kNoRemedies;
-  else if (!loaded.workload)
-    report.no_remedies = loaded.no_workload;
-  else
-    return add_remedies(loaded.workload, {options.machine, options.memory_limit}, console, report);
-  return {};
+  if (options.no_remedies || !loaded.workload) {
+    report.no_remedies = options.no_remedies ? kNoRemedies : loaded.no_workload;
+    return {};
+  }
+  const RemedyOptions wanted{options.machine, options.memory_limit};
+  report.drawn = plan_of_drawn(loaded.workload, wanted, loaded.run, console);
+  return add_remedies(loaded.workload, wanted, console, report);
 }
 
 /// --growth is of the whole record as it is.

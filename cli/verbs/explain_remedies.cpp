@@ -8,11 +8,15 @@
 #include "accuracy/promises.hpp"
 #include "cli/options/fabric_option.hpp"
 #include "cli/options/kept_calibration.hpp"
+#include "cli/options/lengths_option.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/reports/plan_command.hpp"
 #include "cli/reports/run_summary.hpp"
+#include "cli/reports/stored_trials.hpp"
 #include "cli/reports/time_answer.hpp"
+#include "cli/verbs/drawn_memory.hpp"
+#include "core/allocator/config.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/shell_word.hpp"
 #include "core/base/units.hpp"
@@ -71,6 +75,13 @@ std::string options_of_plan(const RemedyOptions& options, const sim::MachineProf
   return out;
 }
 
+/// Whether these are the model's at any batch size; else they are of the stored program, whose own it is.
+bool makes_other_sizes(sim::WorkloadSource& workloads, Settings settings) {
+  settings.batch = settings.batch.value_or(1) + 1;
+  const auto made = workloads.at(settings);
+  return made && (*made)->settings.batch == settings.batch;
+}
+
 constexpr const char* kRanksDiffer =
     "this plan's ranks differ (--slow-gpu and the like), and remedies are of ranks that are alike; plan the change "
     "with "
@@ -82,6 +93,13 @@ std::string no_remedies_of(const Run& run) {
     return "no change of settings keeps this job from its end: what needs mending is the rank or the link that ends it";
   // Of one that ran out of memory on a rank with a program of its own the others' is kept.
   return run.info.kind == RunKind::planned && (!run.ranks.empty() || out_of_memory_rank(run)) ? kRanksDiffer : "";
+}
+
+/// Whether processes that reserved this under their plan's limit reserve something else under `capacity`.
+bool shaped_by_limit(const sim::DrawnMemory& drawn, const Run& run, Bytes capacity) {
+  const auto config = parse_alloc_conf(run.settings.alloc_conf, run.settings.pytorch);
+  const bool collects = !config || config->garbage_collection_threshold > 0;  // by a share of the limit
+  return collects || drawn.num_alloc_retries > 0 || drawn.out_of_memory > 0 || drawn.most > capacity;
 }
 
 }  // namespace
@@ -116,6 +134,38 @@ Result<sim::Prediction> plan_where_recorded(const Workload& workload, const Reme
   return plan_on({});
 }
 
+std::optional<sim::Prediction> plan_of_drawn(std::shared_ptr<const Workload> workload, const RemedyOptions& options,
+                                             const Run& run, Console& console) {
+  const auto stored = stored_drawn_memory(run);
+  if (!options.memory_limit || !stored) return std::nullopt;
+  const auto machine = machine_of_run(options.machine, run);
+  if (!machine) return std::nullopt;  // remedies say so
+  const auto limit = remedy_limit(options, run, *machine);
+  if (!limit) return std::nullopt;
+  Planned planned;
+  planned.source = source_of(std::move(workload), options, run);
+  planned.settings = run.settings;
+  planned.machine = *machine;
+  planned.memory_limit = *limit;
+  const auto program = traces::workloads_of(planned.source, planned.machine)->at(planned.settings);
+  if (!program) return std::nullopt;
+  planned.workload = *program;
+  auto p = predict_planned(planned, {});
+  if (!p) return std::nullopt;
+  p->longest_drawn = run.settings.seq.value_or(0);
+  p->drawn_memory = *stored;
+  const auto lengths = stored_lengths(job_options(run.results));
+  if (shaped_by_limit(*stored, run, p->memory_capacity)) {
+    if (!lengths) return std::nullopt;
+    const auto memory = drawn_memory({planned, *lengths, stored->seed, p->longest_drawn}, console);
+    if (!memory) return std::nullopt;
+    p->drawn_memory = *memory;
+  }
+  if (lengths && (p->out_of_memory || p->lengths_run_out()))
+    p->drawn_memory->fit = drawn_fit({planned, *lengths, stored->seed, p->longest_drawn}, console);
+  return std::move(*p);
+}
+
 Result<void> add_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options, Console& console,
                           ExplainReport& report) {
   if (report.no_remedies = no_remedies_of(report.run); !report.no_remedies.empty()) return {};
@@ -131,10 +181,12 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
       options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
   Progress progress(console, "simulating remedies");
   const traces::Source source = source_of(std::move(workload), options, report.run);
-  report.of_model = report.run.info.kind == RunKind::planned && sim::from_model(*source.workload) && !source.preset;
   const auto limit = remedy_limit(options, report.run, *machine);
   FORESHARD_TRY(limit);
-  auto remedies = sim::find_remedies(*traces::workloads_of(source, *machine), *machine,
+  const auto workloads = traces::workloads_of(source, *machine);
+  report.of_model = report.run.info.kind == RunKind::planned && sim::from_model(*source.workload) &&
+                    !makes_other_sizes(*workloads, report.run.settings);
+  auto remedies = sim::find_remedies(*workloads, *machine,
                                      {report.run.settings, *limit, sim::hardware_threads(),
                                       [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
   if (!remedies) {

@@ -29,6 +29,13 @@ struct RemedyOptions {
 [[nodiscard]] Result<sim::Prediction> plan_where_recorded(const Workload& workload, const RemedyOptions& options,
                                                           const Run& run);
 
+/// Of a stored plan whose ranks draw lengths: the plan under `options.memory_limit`, with what its processes come to
+/// reserve then (PredictRequest's drawn_memory), and what would fit where they do not live. None: it is no such plan,
+/// no limit was given, or the store does not tell the program of each length.
+[[nodiscard]] std::optional<sim::Prediction> plan_of_drawn(std::shared_ptr<const Workload> workload,
+                                                           const RemedyOptions& options, const Run& run,
+                                                           Console& console);
+
 /// Puts them into `report`, or the reason why there are none. Warns where the run's own settings do not simulate to
 /// what the run was. Fails where a machine that was asked for cannot be read.
 [[nodiscard]] Result<void> add_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options,
