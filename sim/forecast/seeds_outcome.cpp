@@ -28,7 +28,8 @@ bool helps(const SeedsOutcome& changed, const SeedsOutcome& before) {
   if (changed.lives_until != before.lives_until) return changed.lives_until > before.lives_until;
   if (changed.out_of_memory > 0) return false;
   if (changed.steps_giving_back > before.steps_giving_back || changed.churn > before.churn) return false;
-  if (changed.num_alloc_retries > before.num_alloc_retries) return false;
+  if (before.num_alloc_retries > 0) return changed.num_alloc_retries < before.num_alloc_retries;
+  if (changed.num_alloc_retries > 0) return false;
   const auto rank = [](const SeedsOutcome& one) {
     return std::tuple(one.steps_giving_back, one.churn, one.peak_reserved);
   };

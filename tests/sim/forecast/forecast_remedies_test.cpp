@@ -171,6 +171,23 @@ TEST_CASE("fewer seeds that run out of memory help, and one that does so earlier
   CHECK(helps(changed, before));
 }
 
+TEST_CASE("a run that lives by retries is helped by fewer of them, not by less reserved memory", "[forecast]") {
+  SeedsOutcome before;
+  before.seeds = 1;
+  before.num_alloc_retries = before.steps_giving_back = 5;
+  before.peak_reserved = 10 * kGiB;
+  SeedsOutcome changed = before;
+  changed.peak_reserved = 9 * kGiB;
+  CHECK_FALSE(helps(changed, before));
+  changed.num_alloc_retries = 4;
+  changed.peak_reserved = 11 * kGiB;
+  CHECK(helps(changed, before));
+  before.num_alloc_retries = before.steps_giving_back = 0;
+  changed = before;
+  changed.peak_reserved = 9 * kGiB;
+  CHECK(helps(changed, before));
+}
+
 TEST_CASE("of seeds that live the one with the most retries fares worst, not the one that retries first",
           "[forecast]") {
   const auto retrying = [](std::size_t step, std::int32_t retries) {
