@@ -63,8 +63,9 @@ struct CollectivePrice {
   std::string why_not_asked;  ///< the end of `path`; empty where what was asked for runs
   /// Empty where the price rests on measurements of this transport and this many ranks. Else one sentence
   /// without a full stop: what it was derived from; a prediction of which it makes more than
-  /// next to nothing is not `valid`.
+  /// next to nothing is not `valid`, unless `within` says how far such prices are from measured ones.
   std::string caveat;
+  double within = 0;  ///< of the caveat: the farthest of a held-out table (CollectiveTable::held_out), a logarithm
   bool cannot_run = false;  ///< the caveat is that nothing carries its messages
 };
 

@@ -190,9 +190,35 @@ CollectivePrice ModelledCollectives::price_on(const MachineProfile& machine, con
   price.path += taken.why.empty() ? registered_note(request, group) : ": " + taken.why;
   price.why_not_asked = taken.why;
   price.cannot_run = cannot_go(machine, request, group);
-  if (price.cannot_run || measured_ranks != request.ranks)
-    price.caveat = caveat(machine, request, taken.transport, group, measured_ranks);
+  if (!price.cannot_run && measured_ranks == request.ranks) return price;
+  price.caveat = caveat(machine, request, taken.transport, group, measured_ranks);
+  if (price.cannot_run || cost.sharp) return price;
+  if (const HeldOut held = held_out(request, taken.transport); held.points > 0) {
+    price.caveat += fmt::format("; {} measured ones of {} to {} are within {:.1f} %", held.points,
+                                format_bytes(held.least), format_bytes(held.most), 100 * std::expm1(held.worst));
+    price.within = held.worst;
+  }
   return price;
+}
+
+ModelledCollectives::HeldOut ModelledCollectives::held_out(const CollectiveRequest& request, Transport ran) const {
+  HeldOut out;
+  for (const CollectiveTable& table : profile_.collectives) {
+    if (!table.held_out || table.kind != request.kind || table.ranks != request.ranks ||
+        table.ranks_per_node != std::min(request.ranks, request.ranks_per_node) || table.transport != ran)
+      continue;
+    for (const CollectiveTable::Point& point : table.points) {
+      CollectiveRequest measured{table.kind, table.transport, point.bytes, table.ranks, table.ranks_per_node};
+      measured.upcasts = table.upcasts;
+      measured.dtype = table.dtype;
+      const double us = modelled_us(profile_, seen_, measured) * correction_.correction(measured, ran).factor;
+      out.worst = std::max(out.worst, std::abs(std::log(us / point.time.us())));
+      out.least = out.points == 0 ? point.bytes : std::min(out.least, point.bytes);
+      out.most = std::max(out.most, point.bytes);
+      ++out.points;
+    }
+  }
+  return out;
 }
 
 FirstUse ModelledCollectives::first_use(const CollectiveRequest& request) const {

@@ -4,7 +4,8 @@
 // profile's tables correct it (table_correction.hpp). Any number of ranks, on one node or many. docs/collectives.md has
 // formulas, sources and errors. NCCL's tuner sees no degraded NVLink (Links::slow_links): it chooses as if all were
 // well, and what it chose takes longer, so that a slow link is never faster. A price that rests on no table of the same
-// transport, ranks and shape carries a caveat.
+// transport, ranks and shape carries a caveat; where the profile has such a table held out, the caveat says how far its
+// points are from their prices.
 #pragma once
 
 #include "sim/collectives/collective_cost.hpp"
@@ -25,7 +26,15 @@ class ModelledCollectives final : public CollectiveCost {
   [[nodiscard]] FirstUse first_use(const CollectiveRequest& request) const override;
 
  private:
+  /// Measured ones of a price's kind, transport and ranks, that it does not rest on.
+  struct HeldOut {
+    std::size_t points = 0;
+    Bytes least = 0, most = 0;
+    double worst = 0;  ///< the farthest of their prices from what was measured, a logarithm
+  };
+
   [[nodiscard]] CollectivePrice price_on(const MachineProfile& machine, const CollectiveRequest& request) const;
+  [[nodiscard]] HeldOut held_out(const CollectiveRequest& request, Transport ran) const;
 
   const MachineProfile& profile_;
   const MachineProfile& seen_;

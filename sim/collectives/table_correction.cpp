@@ -24,6 +24,7 @@ double doublings(std::uint32_t a, std::uint32_t b) {
 TableCorrection::TableCorrection(const MachineProfile& machine, const Model& model)
     : rules_(machine.table_rules), issue_us_(machine.nccl.issue) {
   for (const CollectiveTable& table : machine.collectives) {
+    if (table.held_out) continue;
     Curve curve{table, {}, {}, 0};
     curve.table.points.clear();
     double slowest = 0;

@@ -129,7 +129,7 @@ void SimDevice::remember(const CollectiveRequest& request, const CollectivePrice
                          const std::string& communicator) {
   if (!cost.caveat.empty()) {
     auto same = std::find_if(derived_.begin(), derived_.end(), [&](const auto& d) { return d.caveat == cost.caveat; });
-    if (same == derived_.end()) same = derived_.insert(same, {cost.caveat, {}, cost.cannot_run});
+    if (same == derived_.end()) same = derived_.insert(same, {cost.caveat, {}, cost.cannot_run, cost.within});
     same->alone += cost.time;
   }
   if (cost.path.empty()) return;

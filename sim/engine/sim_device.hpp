@@ -78,6 +78,7 @@ struct DerivedPrices {
   std::string caveat;  ///< CollectivePrice::caveat
   Nanoseconds alone;   ///< what all of them take by themselves
   bool cannot_run = false;
+  double within = 0;  ///< CollectivePrice::within
 };
 
 class SimDevice final : public Device {

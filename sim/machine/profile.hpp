@@ -51,6 +51,8 @@ struct CollectiveTable {
   bool upcasts = false;  ///< of reductions into a wider dtype than what is sent
   /// Of what was sent, where ranks' values are added; a table that does not say: bfloat16, as `probe` had measured.
   DType dtype = DType::bfloat16;
+  /// No price rests on it: it says how far those of its kind, transport and ranks are from what was measured.
+  bool held_out = false;
 
   /// Whether it tells as much of a collective whose sums are of `other` dtype.
   [[nodiscard]] bool of_dtypes(DType other, bool other_upcasts) const {

@@ -34,9 +34,16 @@ std::vector<CollectiveTable::Point> read_points(ProfileReader& reader, const Jso
   return points;
 }
 
+/// False where it is left out.
+bool read_flag(ProfileReader& reader, const Json& entry, const std::string& path, const char* key) {
+  const Json* flag = reader.member(entry, path, key, false);
+  if (flag != nullptr && !flag->is_boolean()) reader.fail(path + "/" + key, "true or false is expected here");
+  return flag != nullptr && flag->is_boolean() && flag->get<bool>();
+}
+
 CollectiveTable read_table(ProfileReader& reader, const Json& entry, const std::string& path) {
-  static constexpr std::array<std::string_view, 8> kKeys{"kind",  "transport", "ranks",  "ranks_per_node",
-                                                         "dtype", "upcasts",   "source", "bytes_us"};
+  static constexpr std::array<std::string_view, 9> kKeys{"kind",    "transport", "ranks",  "ranks_per_node", "dtype",
+                                                         "upcasts", "held_out",  "source", "bytes_us"};
   reader.known_keys(entry, path, kKeys);
   CollectiveTable table;
   table.kind = static_cast<CollectiveKind>(reader.word(entry, path, "kind", kDashedNames<CollectiveKind>));
@@ -45,9 +52,8 @@ CollectiveTable read_table(ProfileReader& reader, const Json& entry, const std::
   table.ranks_per_node = table.ranks;
   if (reader.member(entry, path, "ranks_per_node", false) != nullptr)
     table.ranks_per_node = reader.count(entry, path, "ranks_per_node", 1);
-  const Json* upcasts = reader.member(entry, path, "upcasts", false);
-  if (upcasts != nullptr && !upcasts->is_boolean()) reader.fail(path + "/upcasts", "true or false is expected here");
-  table.upcasts = upcasts != nullptr && upcasts->is_boolean() && upcasts->get<bool>();
+  table.upcasts = read_flag(reader, entry, path, "upcasts");
+  table.held_out = read_flag(reader, entry, path, "held_out");
   if (reader.member(entry, path, "dtype", false) != nullptr)
     table.dtype = static_cast<DType>(reader.word(entry, path, "dtype", kAllDTypeNames));
   if (table.ranks_per_node > table.ranks) reader.fail(path + "/ranks_per_node", "is at most ranks");

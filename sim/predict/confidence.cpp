@@ -278,9 +278,18 @@ void judge_steps(const Workload& workload, Prediction& p) {
 
 void judge_prices(const Workload& adapted, const Simulation& simulation, Prediction& p) {
   const bool negligible = are_negligible(simulation);
-  for (const DerivedPrices& derived : simulation.derived)
-    negligible ? p.warnings.push_back(derived.caveat + ": next to nothing of a step") : estimate(derived.caveat, p);
-  p.not_measured = negligible ? 0 : simulation.derived.size();
+  double within = 0;
+  p.not_measured = 0;
+  for (const DerivedPrices& derived : simulation.derived) {
+    within = std::max(within, derived.within);
+    if (negligible || derived.within > 0) {
+      p.warnings.push_back(derived.caveat + (negligible ? ": next to nothing of a step" : ""));
+    } else {
+      estimate(derived.caveat, p);
+      ++p.not_measured;
+    }
+  }
+  if (!negligible && within > 0 && p.has_time && p.step_ms > 0) rest_on_collectives(within, p);
   if (simulation.outcome.sections_missing > 0 && adapted.has_timing)
     estimate(
         fmt::format("{} FSDP sections have no captured cost and count as free", simulation.outcome.sections_missing),

@@ -17,7 +17,7 @@ std::string_view words_of(Basis basis) {
       "the speed of the recorded process's host, in another process",
       "the speed of a host that nothing was measured of",
       "a machine, a scale or kernels that nothing was measured on",
-      "collectives of ranks or links that nothing was measured on",
+      "collectives whose prices rest on no measurement of these ranks or links",
       "recorded settings that simulate otherwise than they were measured",
       "recorded steps that differ"};
   return kWords[static_cast<std::size_t>(basis)];

@@ -32,7 +32,7 @@ enum class Basis : std::uint8_t {
   recorded_host = 3,  ///< the speed of the recorded process's host, in another process
   modelled_host = 4,  ///< the speed of a host that nothing says anything of
   elsewhere = 5,      ///< a machine, a scale or kernels that nothing was measured on
-  collectives = 6,    ///< collectives of ranks or links that nothing was measured on
+  collectives = 6,    ///< collectives whose prices rest on no measurement of these ranks or links
   anchor = 7,         ///< a factor between simulated and measured that no reference run of one speed needs
   steps = 8,          ///< recorded steps that differ: kernels scaled from another length, a sample of steps
 };
