@@ -28,7 +28,6 @@
 #include "sim/machine/address_space.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/network/background_load.hpp"
-#include "sim/predict/bound_by.hpp"
 #include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
@@ -363,7 +362,7 @@ std::string costs_words(const sim::Prediction& p) {
   std::vector<std::string> costs;
   for (const sim::RankCost& cost : p.rank_costs)
     costs.push_back(fmt::format("{} {:.2f} and {:.2f} ms", cost.what, cost.alone_ms, cost.beside_ms));
-  if (costs.empty()) return {};
+  if (costs.size() < 2) return {};
   return fmt::format("; what each costs alone, and beside the others: {}", fmt::join(costs, ", "));
 }
 
@@ -498,10 +497,14 @@ std::string_view bound_name(const sim::Prediction& p) {
 
 std::string bound_word(const sim::Prediction& p) {
   constexpr std::array<std::string_view, 3> kWords{"GPU-bound", "link-bound", "host-bound"};
-  const sim::BoundBy bound = p.bound_by();
-  if (bound != sim::BoundBy::ranks) return std::string(kWords[static_cast<std::size_t>(bound)]);
-  const std::vector<RankRun> ranks = late_ranks(p);
-  return fmt::format("waits for rank{} {}", rank_count(ranks) == 1 ? "" : "s", rank_words(ranks));
+  const auto slower = slower_ranks(p);
+  if (!slower) return std::string(kWords[static_cast<std::size_t>(p.bound_by())]);
+  return slower_words(p, *slower);
+}
+
+std::string slower_words(const sim::Prediction& p, const sim::SlowerRanks& slower) {
+  return fmt::format("{:.2f} ms ({:.1f} %) longer because of {}", slower.longer_ms,
+                     share_of(slower.longer_ms, p.step_ms - slower.longer_ms), slower.what);
 }
 
 std::string step_time_unknown(const sim::Prediction& p) {

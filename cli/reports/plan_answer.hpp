@@ -9,6 +9,7 @@
 
 #include "cli/options/planning.hpp"
 #include "cli/reports/plan_tables.hpp"
+#include "sim/predict/bound_by.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/remedies.hpp"
 #include "sim/sweep/upgrade.hpp"
@@ -29,10 +30,12 @@ struct FailedPlace {
 /// "step 1, backward, layers.14 (aten::mm)".
 [[nodiscard]] std::string text_of(const FailedPlace& place);
 
-/// Prediction::bound_by(): "gpu", "links", "host" or "ranks". In words: "GPU-bound", "link-bound", "host-bound", "waits
-/// for rank 5".
+/// Prediction::bound_by(): "gpu", "links", "host" or "ranks". In words: "GPU-bound", "link-bound", "host-bound", "41.35
+/// ms (14.9 %) longer because of rank 5's GPU", of a step (slower_ranks()).
 [[nodiscard]] std::string_view bound_name(const sim::Prediction& p);
 [[nodiscard]] std::string bound_word(const sim::Prediction& p);
+/// The same words of these ranks; of a cycle they are of its mean step.
+[[nodiscard]] std::string slower_words(const sim::Prediction& p, const sim::SlowerRanks& slower);
 
 /// Of a plan that runs and has no step time: why. Else empty.
 [[nodiscard]] std::string step_time_unknown(const sim::Prediction& p);

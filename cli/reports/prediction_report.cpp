@@ -96,6 +96,18 @@ Json gemms_json(const ExtraGemms& gemms) {
   return {{"m", gemms.m}, {"n", gemms.n}, {"k", gemms.k}, {"count", gemms.count}};
 }
 
+/// Null where no rank makes the step longer.
+Json slower_json(const sim::Prediction& p) {
+  const auto slower = slower_ranks(p);
+  if (!slower) return nullptr;
+  Json ranks = Json::array();
+  for (const RankRun& run : runs_of(slower->ranks)) ranks.push_back({run.first, run.count, run.stride});
+  return {{"what", slower->what},
+          {"ranks", std::move(ranks)},
+          {"longer_ms", slower->longer_ms},
+          {"sentence", slower_words(p, *slower)}};
+}
+
 /// Null where all ranks are alike; else as explain's, and how they differ.
 Json ranks_json(const sim::Prediction& p) {
   if (p.ranks.empty()) return nullptr;
@@ -126,6 +138,7 @@ Json ranks_json(const sim::Prediction& p) {
   json["costs"] = Json::array();
   for (const sim::RankCost& cost : p.rank_costs)
     json["costs"].push_back({{"what", cost.what}, {"alone_ms", cost.alone_ms}, {"beside_ms", cost.beside_ms}});
+  json["slower"] = slower_json(p);
   json["sentence"] = p.has_time && !rank_differences(p).empty() ? Json(ranks_line(p)) : Json(nullptr);
   json["step_alike_ms"] = p.has_time ? Json(p.step_alike_ms) : Json(nullptr);
   return json;

@@ -77,6 +77,15 @@ std::vector<std::string> not_in_run_lines(const Run& run) {
   return lines;
 }
 
+std::string slower_ranks_words(const Run& run) {
+  const auto kept = run.results.find("ranks");
+  if (run.info.kind != RunKind::planned || kept == run.results.end()) return {};
+  const nlohmann::json ranks = parse_json_text(kept->second);
+  const nlohmann::json slower = ranks.is_object() ? ranks.value("slower", nlohmann::json()) : nlohmann::json();
+  const nlohmann::json words = slower.is_object() ? slower.value("sentence", nlohmann::json()) : nlohmann::json();
+  return words.is_string() ? words.get<std::string>() : std::string();
+}
+
 RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted, const WantedStep& memory) {
   const WantedStep& wanted_memory = memory ? memory : wanted;
   RunSummary summary;
@@ -88,6 +97,7 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
   summary.ranks = plan_text(run, "ranks", "differ");
   summary.told_rank = run.ranks.empty() ? out_of_memory_rank(run).value_or(0) : run.ranks.front().rank;
   summary.ranks_cost = plan_text(run, "ranks", "sentence");
+  summary.slower = slower_ranks_words(run);
   summary.fabric = plan_text(run, "fabric");
   summary.topology = plan_text(run, "topology", "file");
   summary.model_options = plan_text(run, "model_options");

@@ -41,6 +41,7 @@ struct RunSummary {
   std::string ranks;                  ///< of a plan: how its ranks differ, as the plan said it; empty: all alike
   std::uint32_t told_rank = 0;        ///< whose the run's times and memory are
   std::string ranks_cost;             ///< then: what that costs, as the plan said it
+  std::string slower;                 ///< then: slower_ranks_words()
   std::string fabric;                 ///< of a plan: --fabric; empty: the machine's
   std::string topology;               ///< of a plan: the file of --topology; empty: the machine's links
   std::string model_options;          ///< of a plan of a model: --compile and the like, as typed; empty: none
@@ -64,5 +65,8 @@ struct RunSummary {
 
 /// A text of what a plan printed as JSON, at `key` or at `member` of the object there; empty: no plan, or no such text.
 [[nodiscard]] std::string plan_text(const Run& run, const std::string& key, const char* member = nullptr);
+
+/// "41.35 ms (14.9 %) longer because of rank 5's GPU": of a plan, as it said of its step; empty: no rank makes it so.
+[[nodiscard]] std::string slower_ranks_words(const Run& run);
 
 }  // namespace foreshard::cli

@@ -45,10 +45,18 @@ std::string which_step(const TimeReport& report) {
   return fmt::format("this step is a profiled one of {:.2f} ms ({:.2f} ms without the profiler); ", with, without);
 }
 
-/// "; the step waits for rank 5, which is late", or which has more work: of a rank that is not the shown one; empty:
-/// none is, or it is a link that holds it up. Of a plan as the plan has it.
+/// Of a plan "the step is 41.35 ms (14.9 %) longer because of rank 5's GPU; ", as the plan has it; empty: no rank makes
+/// it so.
+std::string slower_words(const TimeReport& report) {
+  const std::string words = slower_ranks_words(report.run);
+  if (words.empty()) return {};
+  return fmt::format("{} {}; ", StepShapes(report.run).differ() ? "the mean step is" : "the step is", words);
+}
+
+/// Of a recording "; the step waits for rank 5, which is late", or which has more work: of a rank that is not the shown
+/// one; empty: none is, or it is a link that holds it up.
 std::string late_words(const TimeReport& report) {
-  if (report.run.info.kind == RunKind::planned && plan_text(report.run, "bound_by") != "ranks") return {};
+  if (report.run.info.kind == RunKind::planned) return {};
   if (!report.stragglers || !report.stragglers->late || report.stragglers->late->collectives) return {};
   const std::uint32_t late = report.stragglers->late->rank;
   if (report.run.ranks.empty() || late == report.run.ranks.front().rank) return {};
@@ -63,7 +71,8 @@ std::string late_without_it(const Run& run) {
 }
 
 std::vector<std::string> sentences(const TimeReport& report) {
-  if (!report.clean) return {which_step(report) + time_headline(report.run, report.time) + late_words(report)};
+  if (!report.clean)
+    return {which_step(report) + slower_words(report) + time_headline(report.run, report.time) + late_words(report)};
   const CleanStep& clean = *report.clean;
   const int late = report.run.measured ? report.run.measured->late_rank : -1;
   std::vector<std::string> out{fmt::format(

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/units.hpp"
+#include "sim/predict/bound_by.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -26,8 +27,8 @@ std::string words(const sim::VersionChange& change, bool has_time) {
                                                         {"reserved", change.reserved}};
   for (const auto& [name, by] : bytes)
     if (by != 0) parts.push_back(fmt::format("{} {}", name, signed_bytes(by)));
-  constexpr double kShownMs = 0.005;
-  if (has_time && std::abs(change.step_ms) >= kShownMs) parts.push_back(fmt::format("step {:+.2f} ms", change.step_ms));
+  if (has_time && std::abs(change.step_ms) >= sim::kShownMs)
+    parts.push_back(fmt::format("step {:+.2f} ms", change.step_ms));
   return parts.empty() ? std::string("nothing moves") : fmt::format("{}", fmt::join(parts, ", "));
 }
 

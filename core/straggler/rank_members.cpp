@@ -40,6 +40,13 @@ std::optional<RankMembers> members_of(const nlohmann::json& group) {
   return out;
 }
 
+/// Of a plan what it says of its ranks; else null.
+nlohmann::json answer_of(const Run& run) {
+  const auto answer = run.results.find("ranks");
+  if (run.info.kind != RunKind::planned || answer == run.results.end()) return {};
+  return parse_json_text(answer->second);
+}
+
 std::string_view ordinal_ending(std::uint32_t number) {
   if (number % 100 / 10 == 1) return "th";
   switch (number % 10) {
@@ -78,6 +85,12 @@ std::uint32_t rank_count(const std::vector<RankRun>& runs) {
   return sum;
 }
 
+bool has_rank(const std::vector<RankRun>& runs, std::uint32_t rank) {
+  return std::any_of(runs.begin(), runs.end(), [rank](const RankRun& run) {
+    return rank >= run.first && (rank - run.first) % run.stride == 0 && (rank - run.first) / run.stride < run.count;
+  });
+}
+
 std::string rank_words(const std::vector<RankRun>& runs, std::size_t most) {
   std::string out;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -94,15 +107,27 @@ std::string rank_words(const std::vector<RankRun>& runs, std::size_t most) {
 }
 
 std::vector<RankMembers> rank_members(const Run& run) {
-  const auto answer = run.results.find("ranks");
-  if (run.info.kind != RunKind::planned || answer == run.results.end()) return {};
-  const nlohmann::json json = parse_json_text(answer->second);
+  const nlohmann::json json = answer_of(run);
   if (!json.is_object() || !json.contains("groups") || !json["groups"].is_array()) return {};
   std::vector<RankMembers> out;
   for (const nlohmann::json& group : json["groups"]) {
     auto members = members_of(group);
     if (!members) return {};
     out.push_back(std::move(*members));
+  }
+  return out;
+}
+
+std::vector<RankRun> planned_slower_ranks(const Run& run) {
+  const nlohmann::json json = answer_of(run);
+  if (!json.is_object() || !json.contains("slower") || !json["slower"].is_object()) return {};
+  const nlohmann::json ranks = json["slower"].value("ranks", nlohmann::json());
+  if (!ranks.is_array()) return {};
+  std::vector<RankRun> out;
+  for (const nlohmann::json& value : ranks) {
+    const auto one = run_of(value);
+    if (!one) return {};
+    out.push_back(*one);
   }
   return out;
 }

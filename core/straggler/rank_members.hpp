@@ -23,6 +23,7 @@ struct RankRun {
 /// Ascending numbers in runs of three or more, or of neighbours; what is left over one by one.
 [[nodiscard]] std::vector<RankRun> runs_of(const std::vector<std::uint32_t>& ranks);
 [[nodiscard]] std::uint32_t rank_count(const std::vector<RankRun>& runs);
+[[nodiscard]] bool has_rank(const std::vector<RankRun>& runs, std::uint32_t rank);
 /// "0–4, 6, 9–121 (every 8th)"; of more than `most` runs the first, and how many ranks more.
 [[nodiscard]] std::string rank_words(const std::vector<RankRun>& runs, std::size_t most = 6);
 
@@ -36,5 +37,8 @@ struct RankMembers {
 /// What a plan's answer says (Run::results, "ranks"); empty: nothing, as of a recording, of a plan of equal ranks and
 /// of one that an older foreshard wrote.
 [[nodiscard]] std::vector<RankMembers> rank_members(const Run& run);
+
+/// Ranks that make the step of a plan longer, as its answer says ("ranks", "slower"); empty: none, or likewise.
+[[nodiscard]] std::vector<RankRun> planned_slower_ranks(const Run& run);
 
 }  // namespace foreshard

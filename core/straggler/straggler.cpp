@@ -264,6 +264,22 @@ const RankTime* critical_one(const Stragglers& found, const std::map<std::uint32
   return nullptr;
 }
 
+/// Of `slower` the rank that most of the critical path goes through; of equal parts the lowest.
+const RankTime* most_critical(const Stragglers& found, const std::map<std::uint32_t, Nanoseconds>& parts,
+                              const std::vector<RankRun>& slower) {
+  const RankTime* out = nullptr;
+  Nanoseconds most;
+  for (const RankTime& rank : found.ranks) {
+    if (!has_rank(slower, rank.rank)) continue;
+    const auto part = parts.find(rank.rank);
+    const Nanoseconds time = part == parts.end() ? Nanoseconds{} : part->second;
+    if (out != nullptr && time <= most) continue;
+    out = &rank;
+    most = time;
+  }
+  return out;
+}
+
 /// Whether of two of a plan's ranks, the second of which stands for several, each is waited for alike.
 bool waited_for_alike(const RankTime& one, const RankTime& several) {
   const auto each = [](const RankTime& rank) { return static_cast<double>(rank.delay.count) / rank.stands_for; };
@@ -306,15 +322,16 @@ bool equals_keep_up(const Stragglers& found, std::uint32_t rank) {
 }  // namespace
 
 std::optional<Stragglers> find_stragglers(const Run& run) {
-  return find_stragglers(run, rank_members(run), straggler_detail::compared_steps(run));
+  return find_stragglers(run, rank_members(run), straggler_detail::compared_steps(run), planned_slower_ranks(run));
 }
 
 std::optional<Stragglers> find_stragglers(const Run& run, std::int32_t step) {
-  return find_stragglers(run, rank_members(run), straggler_detail::compared_steps(run, step));
+  return find_stragglers(run, rank_members(run), straggler_detail::compared_steps(run, step),
+                         planned_slower_ranks(run));
 }
 
 std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<RankMembers>& groups,
-                                          const std::set<std::int32_t>& steps) {
+                                          const std::set<std::int32_t>& steps, const std::vector<RankRun>& slower) {
   if (steps.empty() || run.ranks.size() < 2) return std::nullopt;
   const std::vector<Rank> ranks = ranks_of(run, steps, groups);
   if (ranks.size() < 2) return std::nullopt;
@@ -332,8 +349,9 @@ std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<Rank
   found.waiting.count /= static_cast<std::int64_t>(found.counted);
   const auto parts = path_parts(run, steps);
   const RankTime* late = most_waited_for(found);
+  if (late != nullptr && !slower.empty() && !has_rank(slower, late->rank)) late = nullptr;
   const bool by_path = late == nullptr;
-  if (by_path) late = critical_one(found, parts);
+  if (by_path) late = slower.empty() ? critical_one(found, parts) : most_critical(found, parts, slower);
   if (late == nullptr) return found;
   if (auto equals = equals_of(found, *late, groups); rank_count(equals) > 1) {
     if (2 * std::uint64_t{rank_count(equals)} <= found.counted) found.equally_late = std::move(equals);

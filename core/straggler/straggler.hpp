@@ -6,6 +6,8 @@
 //
 // Not all of a late rank's cost is waiting: while its collectives have begun on the others only, these compute beside
 // them, on fewer SMs. So a rank is late as well where the critical path over the ranks (rank_path.hpp) goes through it.
+// That may be nearly all of it, the others' kernels taking as long as its own: of a plan, which knows the step without
+// what its ranks differ in, the ranks that make it longer (planned_slower_ranks()) are late without more.
 //
 // A rank of a plan may stand for others that nothing tells apart from it (rank_members.hpp): means and medians count
 // each of these.
@@ -110,8 +112,10 @@ inline constexpr double kAsEachOf = 0.1;
 [[nodiscard]] std::optional<Stragglers> find_stragglers(const Run& run);
 /// Of one step alone, as beside a report of that step.
 [[nodiscard]] std::optional<Stragglers> find_stragglers(const Run& run, std::int32_t step);
-/// Of a plan whose answer is not in the run yet: its groups of equal ranks, and the steps whose mean its step time is.
+/// Of a plan whose answer is not in the run yet: its groups of equal ranks, the steps whose mean its step time is, and
+/// the ranks that make it longer.
 [[nodiscard]] std::optional<Stragglers> find_stragglers(const Run& run, const std::vector<RankMembers>& groups,
-                                                        const std::set<std::int32_t>& steps);
+                                                        const std::set<std::int32_t>& steps,
+                                                        const std::vector<RankRun>& slower);
 
 }  // namespace foreshard

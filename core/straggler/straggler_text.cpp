@@ -26,11 +26,7 @@ const RankTime& time_of(const Stragglers& found, std::uint32_t rank) {
 Nanoseconds delay_of(const Stragglers& found, const std::vector<RankRun>& ranks) {
   Nanoseconds out;
   for (const RankTime& time : found.ranks)
-    if (std::any_of(ranks.begin(), ranks.end(), [&](const RankRun& run) {
-          return time.rank >= run.first && (time.rank - run.first) % run.stride == 0 &&
-                 (time.rank - run.first) / run.stride < run.count;
-        }))
-      out += time.delay;
+    if (has_rank(ranks, time.rank)) out += time.delay;
   return out;
 }
 

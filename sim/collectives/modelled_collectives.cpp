@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "core/base/units.hpp"
 #include "core/device/transport_choice.hpp"
 #include "sim/collectives/all_reduce.hpp"
 #include "sim/collectives/copy_engines.hpp"

@@ -1,37 +1,54 @@
 #include "sim/predict/bound_by.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <set>
+
+#include "core/straggler/straggler.hpp"
 
 namespace foreshard::sim {
 namespace {
 
-/// Whether what makes the rank's group unlike others is its own, and not its links.
-bool is_slow_itself(const Prediction& p, std::uint32_t rank) {
-  const auto holds = [&](const RankRun& run) {
-    return rank >= run.first && (rank - run.first) % run.stride == 0 && (rank - run.first) / run.stride < run.count;
-  };
-  return std::any_of(p.ranks.begin(), p.ranks.end(), [&](const RankGroup& group) {
-    const bool slow = group.traits.kernels > 1 || group.traits.host > 1 || group.own_workload;
-    return slow && std::any_of(group.members.begin(), group.members.end(), holds);
-  });
+/// Of those that cost more than `least` alone. None where one of them is a link's or other traffic's.
+std::optional<SlowerRanks> together(const Prediction& p, double least) {
+  std::set<std::uint32_t> ranks;
+  std::vector<std::string> what;
+  for (const RankCost& cost : p.rank_costs) {
+    if (cost.alone_ms <= least) continue;
+    if (cost.ranks.empty()) return std::nullopt;
+    ranks.insert(cost.ranks.begin(), cost.ranks.end());
+    what.push_back(cost.what);
+  }
+  if (ranks.empty()) return std::nullopt;
+  if (what.size() < p.rank_costs.size()) what.emplace_back("what else differs");
+  return SlowerRanks{{ranks.begin(), ranks.end()},
+                     fmt::format("{} and {}", fmt::join(what.begin(), what.end() - 1, ", "), what.back()),
+                     p.step_ms - p.step_alike_ms};
 }
 
 }  // namespace
 
-std::vector<RankRun> late_ranks(const Prediction& p) {
-  if (!p.stragglers || p.step_ms - p.step_alike_ms < kShownMs) return {};
-  const std::uint32_t own = p.told_rank;
-  if (const auto& late = p.stragglers->late)
-    return late->collectives || late->rank == own ? std::vector<RankRun>{} : std::vector{RankRun{late->rank, 1}};
-  const std::vector<RankRun>& equal = p.stragglers->equally_late;
-  const bool slow = std::all_of(equal.begin(), equal.end(),
-                                [&](const RankRun& run) { return run.first != own && is_slow_itself(p, run.first); });
-  return slow ? equal : std::vector<RankRun>{};
+std::optional<SlowerRanks> slower_ranks(const Prediction& p) {
+  const double least = kLateShareOfStep * p.step_ms;
+  if (!p.has_time || p.rank_costs.empty() || p.step_ms - p.step_alike_ms <= least) return std::nullopt;
+  const RankCost& most =
+      *std::max_element(p.rank_costs.begin(), p.rank_costs.end(),
+                        [](const RankCost& a, const RankCost& b) { return a.beside_ms < b.beside_ms; });
+  std::optional<SlowerRanks> out =
+      most.beside_ms > least ? SlowerRanks{most.ranks, most.what, most.beside_ms} : together(p, least);
+  if (!out || out->ranks.empty() || 2 * out->ranks.size() > p.run.settings.world()) return std::nullopt;
+  return out;
+}
+
+bool host_binds(const Prediction& p) {
+  return p.host_bound && p.step_ms > kHostLengthens * p.gpu_step_ms;
 }
 
 BoundBy Prediction::bound_by() const {
-  if (host_bound && step_ms > kHostLengthens * gpu_step_ms) return BoundBy::host;
-  if (!late_ranks(*this).empty()) return BoundBy::ranks;
+  if (slower_ranks(*this)) return BoundBy::ranks;
+  if (host_binds(*this)) return BoundBy::host;
   return communication_ms > compute_ms ? BoundBy::links : BoundBy::gpu;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/parallel/for_each.hpp"
 #include "sim/predict/simulate_ranks.hpp"
 
@@ -51,6 +53,14 @@ std::vector<Kind> kinds_of(const Differences& all) {
   return out;
 }
 
+/// Whose own it is: ascending, of links and of other traffic none.
+std::vector<std::uint32_t> ranks_of(const NamedDifferences& one) {
+  std::vector<std::uint32_t> out;
+  for (const RankDifference& of : one.differences.ranks) out.push_back(of.rank);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 }  // namespace
 
 std::vector<NamedDifferences> each_of(const Differences& all) {
@@ -75,7 +85,9 @@ Result<std::vector<DifferenceCost>> difference_costs(const Workload& workload, c
                                                      const Differences& all, const Simulation& steps,
                                                      Nanoseconds alike) {
   const std::vector<NamedDifferences> each = each_of(all);
-  if (each.size() < 2) return std::vector<DifferenceCost>{};
+  if (each.empty()) return std::vector<DifferenceCost>{};
+  const Nanoseconds longer = steps.steady_step() - alike;
+  if (each.size() == 1) return std::vector<DifferenceCost>{{each[0].what, ranks_of(each[0]), longer, longer}};
   SimulationRequest one = request;
   one.threads = 1;
   // First each alone, then all but each; of two the one is the other.
@@ -93,7 +105,7 @@ Result<std::vector<DifferenceCost>> difference_costs(const Workload& workload, c
     const Result<Nanoseconds>& without = played[two ? 1 - i : each.size() + i];
     FORESHARD_TRY(with);
     FORESHARD_TRY(without);
-    out.push_back({each[i].what, *with - alike, steps.steady_step() - *without});
+    out.push_back({each[i].what, ranks_of(each[i]), *with - alike, steps.steady_step() - *without});
   }
   return out;
 }

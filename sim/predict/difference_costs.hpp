@@ -28,12 +28,14 @@ inline constexpr std::size_t kMaxTold = 6;
 /// Steps that are longer by it, not anchored.
 struct DifferenceCost {
   std::string what;
-  Nanoseconds alone;   ///< with nothing else unlike, than with nothing at all
-  Nanoseconds beside;  ///< with all others, than with these alone
+  std::vector<std::uint32_t> ranks;  ///< whose own it is, ascending; empty: a link's, or other traffic's
+  Nanoseconds alone;                 ///< with nothing else unlike, than with nothing at all
+  Nanoseconds beside;                ///< with all others, than with these alone
 };
 
-/// Of two differences or more, else empty. `steps`: the job with all of them; `alike`: its step with none. On so many
-/// threads as `request` says, which changes no result. Errors as of simulate_ranks().
+/// Of each difference; one costs the same alone as beside the others, of which there are none. `steps`: the job with
+/// all of them; `alike`: its step with none. On so many threads as `request` says, which changes no result. Errors as
+/// of simulate_ranks().
 [[nodiscard]] Result<std::vector<DifferenceCost>> difference_costs(const Workload& workload, const Settings& settings,
                                                                    const MachineProfile& machine,
                                                                    const SimulationRequest& request,

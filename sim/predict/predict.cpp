@@ -19,6 +19,7 @@
 #include "sim/machine/address_space.hpp"
 #include "sim/parallel/for_each.hpp"
 #include "sim/predict/adapted_ranks.hpp"
+#include "sim/predict/bound_by.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
 #include "sim/predict/cuda_graph.hpp"
@@ -264,7 +265,7 @@ Result<void> add_flapping(const Workload& adapted, const PredictRequest& request
   return {};
 }
 
-/// What the ranks of the whole step did, and what each of several differences costs.
+/// What the ranks of the whole step did, and what each difference costs.
 Result<void> add_ranks(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
                        const SimulationRequest& simulation_request, const AdaptedRanks& others,
                        const RankSimulation& ranks, Prediction& p) {
@@ -276,13 +277,15 @@ Result<void> add_ranks(const Workload& adapted, const PredictRequest& request, c
                                       ranks.simulation, ranks.alike);
   FORESHARD_TRY(costs);
   for (const DifferenceCost& cost : *costs)
-    p.rank_costs.push_back({cost.what, cost.alone.ms() * anchor, cost.beside.ms() * anchor});
+    p.rank_costs.push_back({cost.what, cost.ranks, cost.alone.ms() * anchor, cost.beside.ms() * anchor});
   p.run.info.kind = RunKind::planned;
   p.run.settings = request.settings;
   std::set<std::int32_t> steps;
   for (std::size_t i = 0; i < ranks.simulation.cycle; ++i)
     steps.insert(static_cast<std::int32_t>(ranks.simulation.steady - i));
-  p.stragglers = find_stragglers(p.run, members_of(p.ranks), steps);
+  const auto slower = slower_ranks(p);
+  p.stragglers =
+      find_stragglers(p.run, members_of(p.ranks), steps, slower ? runs_of(slower->ranks) : std::vector<RankRun>{});
   return {};
 }
 

@@ -89,8 +89,8 @@ struct PredictRequest {
   std::optional<FlappingRequest> flapping = {};  ///< fill Prediction::flapping
 };
 
-/// What a step is bound by: the host that issues it, where it lengthens the step; else ranks that are late
-/// (late_ranks()); else, of the GPU's kernels and the links, what is busy longer.
+/// What a step is bound by: ranks that make it longer than the others would (slower_ranks()); else the host that issues
+/// it, where it lengthens the step; else, of the GPU's kernels and the links, what is busy longer.
 enum class BoundBy : std::uint8_t { gpu = 0, links = 1, host = 2, ranks = 3 };
 /// A host that makes the step no longer than this does not bind it, near as it may be (Prediction::host_bound).
 inline constexpr double kHostLengthens = 1.005;
@@ -98,6 +98,7 @@ inline constexpr double kHostLengthens = 1.005;
 /// DifferenceCost, anchored as the step is.
 struct RankCost {
   std::string what;
+  std::vector<std::uint32_t> ranks;
   double alone_ms = 0;
   double beside_ms = 0;
 };
@@ -169,7 +170,7 @@ struct Prediction {
   BackgroundLoad background;               ///< that was asked for …
   std::vector<SlowAdapter> slow_adapters;  ///< … and these
   std::vector<SlowLink> slow_links;
-  std::vector<RankCost> rank_costs;  ///< then, of several differences: what each costs
+  std::vector<RankCost> rank_costs;  ///< then: what each difference costs
 
   std::optional<Deadlock> deadlock;
   HostScale host_scale;

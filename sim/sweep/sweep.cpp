@@ -6,6 +6,7 @@
 
 #include "core/settings/settings_table.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/predict/bound_by.hpp"
 #include "sim/predict/throughput.hpp"
 #include "sim/sweep/outcome.hpp"
 
@@ -37,7 +38,7 @@ void fill(const Prediction& p, SweepPoint& point) {
   point.exposed_communication_ms = p.exposed_communication_ms;
   point.exposed_all_to_all_ms = p.exposed_all_to_all_ms;
   point.host_bound = p.host_bound;
-  point.host_binds = p.bound_by() == BoundBy::host;
+  point.host_binds = host_binds(p);
   point.uncertainty = p.interval.half_width(p.step_ms);
   point.difference = p.difference;
   point.floor = p.floor;

@@ -58,7 +58,7 @@ struct SweepPoint {
   double exposed_communication_ms = 0;
   double exposed_all_to_all_ms = 0;  ///< Prediction::exposed_all_to_all_ms
   bool host_bound = false;
-  bool host_binds = false;          ///< Prediction::bound_by() is the host
+  bool host_binds = false;          ///< host_binds() of the plan
   double uncertainty = 0;           ///< the larger side of the plan's interval, relative to step_ms
   double difference = 0;            ///< Prediction::difference
   StepFloor floor;                  ///< Prediction::floor

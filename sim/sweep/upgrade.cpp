@@ -10,12 +10,10 @@
 
 #include "core/settings/pytorch_version.hpp"
 #include "sim/parallel/for_each.hpp"
+#include "sim/predict/bound_by.hpp"
 
 namespace foreshard::sim {
 namespace {
-
-/// Less is 0.00 ms.
-constexpr double kShownMs = 0.005;
 
 std::int64_t less(Bytes after, Bytes before) {
   return static_cast<std::int64_t>(after) - static_cast<std::int64_t>(before);

@@ -29,20 +29,22 @@ const Settings kSource = fits().run.settings;
 
 }  // namespace
 
-TEST_CASE("a late rank binds a step that is longer for it, unless the host does") {
+TEST_CASE("a rank that makes the step longer binds it, also where the host does") {
   sim::Prediction p = fits();
-  p.stragglers.emplace();
-  p.stragglers->ranks.resize(2);
-  p.stragglers->late.emplace().rank = 5;
+  p.run.settings.gpus = 8;
   p.step_alike_ms = 180;
+  p.rank_costs = {{"rank 5's GPU", {5}, 20, 20}};
   CHECK(bound_name(p) == "ranks");
-  CHECK(bound_word(p) == "waits for rank 5");
+  CHECK(bound_word(p) == "20.00 ms (11.1 %) longer because of rank 5's GPU");
   p.host_bound = true;
   p.gpu_step_ms = 190;
+  CHECK(bound_name(p) == "ranks");
+  p.rank_costs[0] = {"adapter 0.1", {}, 20, 20};
   CHECK(bound_name(p) == "host");
   CHECK(bound_word(p) == "host-bound");
   p.host_bound = false;
-  p.step_alike_ms = p.step_ms;
+  p.rank_costs[0] = {"rank 5's GPU", {5}, 3.9, 3.9};  // less than two hundredths of the step
+  p.step_alike_ms = p.step_ms - 3.9;
   CHECK(bound_name(p) == "gpu");
 }
 

@@ -720,6 +720,23 @@ TEST_CASE("a rank that the critical path goes through is late though the others 
         std::string::npos);
 }
 
+TEST_CASE("of a plan the rank that makes its step longer is late, however little its own time is above the others'") {
+  Run run = beside_a_gather({1}, 12);
+  REQUIRE_FALSE(find_stragglers(run)->late);
+  run.info.kind = RunKind::planned;
+  const auto with = [&](const char* ranks) {
+    run.results["ranks"] = fmt::format(R"({{"slower":{{"ranks":{}}}}})", ranks);
+    return *find_stragglers(run);
+  };
+  const Stragglers found = with("[[1,1,1]]");
+  REQUIRE(found.late);
+  CHECK(found.late->rank == 1);
+  CHECK(found.late->by_path);
+  CHECK_FALSE(with("[]").late);
+  CHECK_FALSE(with("[[1,1]]").late);  // a damaged store
+  CHECK_FALSE(with("3").late);
+}
+
 TEST_CASE("a slower rank is not late where collectives set the pace") {
   // As above, but the gather moves for 100 us more, which all of them wait for.
   Run run = beside_a_gather({1}, 40);

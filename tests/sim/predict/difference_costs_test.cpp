@@ -62,7 +62,7 @@ TEST_CASE("what a difference costs is what plans with it alone, and without it, 
   }
 }
 
-TEST_CASE("of two differences the one alone is what is left without the other; one has no costs") {
+TEST_CASE("of two differences the one alone is what is left without the other; one costs all") {
   const RankDifference gpu{.rank = 5, .kernels = 1.3};
   const SlowAdapter adapter{1, 3, 8};
   const Prediction both = plan_of({{gpu}, {adapter}, {}});
@@ -70,7 +70,11 @@ TEST_CASE("of two differences the one alone is what is left without the other; o
   const double longer = both.step_ms - both.step_alike_ms;
   CHECK(both.rank_costs[0].alone_ms + both.rank_costs[1].beside_ms == Approx(longer).margin(1e-6));
   CHECK(both.rank_costs[1].alone_ms + both.rank_costs[0].beside_ms == Approx(longer).margin(1e-6));
-  CHECK(plan_of({{gpu}, {}, {}}).rank_costs.empty());
+  const Prediction one = plan_of({{gpu}, {}, {}});
+  REQUIRE(one.rank_costs.size() == 1);
+  CHECK(one.rank_costs[0].ranks == std::vector<std::uint32_t>{5});
+  CHECK(one.rank_costs[0].alone_ms == Approx(one.step_ms - one.step_alike_ms).margin(1e-6));
+  CHECK(one.rank_costs[0].beside_ms == one.rank_costs[0].alone_ms);
 }
 
 }  // namespace foreshard::sim
