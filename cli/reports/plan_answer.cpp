@@ -28,6 +28,7 @@
 #include "sim/machine/address_space.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/network/background_load.hpp"
+#include "sim/predict/keeps_up.hpp"
 #include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
@@ -309,9 +310,8 @@ std::string time_line(const sim::Prediction& p, const PlanTime& time) {
                                  p.cycle > 1 ? fmt::format(", the mean of {},", p.cycle) : std::string(),
                                  interval_words(p.interval.low_ms, p.interval.high_ms));
   if (p.keeps_up >= 0)
-    line +=
-        fmt::format(" {} ({:.2f} ms measured{})", keeps_up_words(static_cast<std::uint32_t>(p.keeps_up), p.with_more),
-                    p.host_scale.measured_ms, p.with_more.empty() ? ", with it late" : "");
+    line += fmt::format(" {} ({:.2f} ms measured{})", sim::keeps_up_words(p), p.host_scale.measured_ms,
+                        p.with_more.empty() ? ", with it late" : "");
   if (const double rate = sim::work_per_second(p.work, p.step_ms); rate > 0)
     line += fmt::format(", {:.0f} {}", rate, rate_unit(p.run.settings));
   if (p.utilization.value > 0) line += fmt::format(", MFU {:.0f} %", 100 * p.utilization.value);
@@ -440,11 +440,7 @@ std::string rank_differences(const sim::Prediction& p) {
       continue;
     }
     std::vector<std::string> how;
-    if (group.traits.kernels != 1) how.push_back(fmt::format("kernels × {}", group.traits.kernels));
-    if (group.traits.host != 1) how.push_back(fmt::format("host × {}", group.traits.host));
-    if (!group.own_program.empty()) how.push_back(group.own_program);
-    if (group.seq > 0) how.push_back(fmt::format("{} tokens a sample", group.seq));
-    if (group.gemms) how.push_back(words(*group.gemms));
+    if (std::string own = sim::own_differences(group); !own.empty()) how.push_back(std::move(own));
     if (group.skips) how.push_back("without " + group.skips->unit);
     if (group.link_slowdown > 1) how.push_back(slowest_words("NVLink", names_of(p.slow_links), group.link_slowdown));
     if (group.network_slowdown > 1)

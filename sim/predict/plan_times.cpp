@@ -13,6 +13,7 @@
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
 #include "sim/predict/cuda_graph.hpp"
+#include "sim/predict/keeps_up.hpp"
 #include "sim/predict/measured_by_step.hpp"
 
 namespace foreshard::sim {
@@ -53,18 +54,25 @@ std::string host_words(const PredictionSpec& spec, const Prediction& p) {
       p.step_ms - p.gpu_step_ms);
 }
 
+/// Of a plan of a recording in which another rank was late.
+std::string keeps_up_warning(const Prediction& p) {
+  const std::string still = still_holds_up(p);
+  const std::string in_which = !p.with_more.empty() ? "in which no rank has more"
+                               : still.empty()      ? "in which it keeps up"
+                                                    : fmt::format("in which nothing but {} holds it up", still);
+  return fmt::format(
+      "{} in the recording, whose steps took {:.1f} ms: this is a step {} ({:.1f} ms at the recorded settings, not "
+      "anchored); an import of rank {}'s trace plans the job as it ran",
+      p.with_more.empty() ? fmt::format("rank {} was late", p.keeps_up) : ranks_words(p.with_more) + " had more work",
+      p.host_scale.measured_ms, in_which, p.host_scale.simulated_ms, p.keeps_up);
+}
+
 void warn(const PredictionSpec& spec, bool modelled, bool may_capture, Prediction& p) {
   if (p.host_bound)
     p.warnings.push_back(fmt::format("host-bound: {}{}", host_words(spec, p),
                                      may_capture ? "; --cuda-graph 3 takes it out of forward and backward" : ""));
   judge_anchor(spec, p);
-  if (p.keeps_up >= 0)
-    p.warnings.push_back(fmt::format(
-        "{} in the recording, whose steps took {:.1f} ms: this is a step {} ({:.1f} ms at the recorded settings, not "
-        "anchored); an import of rank {}'s trace plans the job as it ran",
-        p.with_more.empty() ? fmt::format("rank {} was late", p.keeps_up) : ranks_words(p.with_more) + " had more work",
-        p.host_scale.measured_ms, p.with_more.empty() ? "in which it keeps up" : "in which no rank has more",
-        p.host_scale.simulated_ms, p.keeps_up));
+  if (p.keeps_up >= 0) p.warnings.push_back(keeps_up_warning(p));
   if (p.host_scale.source == HostScale::Source::none && !modelled)
     p.warnings.push_back(
         "no unprofiled step times came with the capture (about's `measured`): host times are those "
