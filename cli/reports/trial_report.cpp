@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -21,12 +22,53 @@ double share(const sim::LastRank& rank, const sim::TrialTimes& trials) {
   return 100.0 * rank.trials / static_cast<double>(trials.steps_ms.size());
 }
 
+/// Of a rank, by Resource.
+constexpr std::array<const char*, sim::kResources> kOf{"a GPU", "a host", "NVLink", "the network"};
+
+/// Trials by what held up the rank that was waited for longest, most first: "a GPU in 93, a host in 7 of 100".
+std::string resources(const std::array<std::uint32_t, sim::kResources>& trials) {
+  std::uint32_t all = 0;
+  for (const std::uint32_t of : trials) all += of;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < trials.size(); ++i)
+    if (trials[i] > 0) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return trials[a] > trials[b]; });
+  std::string out;
+  for (const std::size_t i : order) out += fmt::format("{}{} in {}", out.empty() ? "" : ", ", kOf[i], trials[i]);
+  return out + fmt::format(" of {}", all);
+}
+
+std::array<std::uint32_t, sim::kResources> trials_by_resource(const sim::LastRank& rank) {
+  std::array<std::uint32_t, sim::kResources> out{};
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = rank.by[i].trials;
+  return out;
+}
+
+/// Of all ranks.
+std::array<std::uint32_t, sim::kResources> trials_by_resource(const sim::TrialTimes& trials) {
+  std::array<std::uint32_t, sim::kResources> out{};
+  for (const sim::LastRank& rank : trials.last)
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += rank.by[i].trials;
+  return out;
+}
+
 std::string blame(const sim::TrialTimes& trials) {
   if (trials.last.empty()) return "no rank waits for another";
   const sim::LastRank& most = trials.last.front();
-  return fmt::format("{}rank {} is waited for longest in {:.0f} % of the trials",
-                     trials.only_chance ? "nothing but chance tells the ranks apart: " : "", most.rank,
-                     share(most, trials));
+  return fmt::format(
+      "{}rank {} is waited for longest in {:.0f} % of the trials; whoever is waited for is held up most by {}",
+      trials.only_chance ? "nothing but chance tells the ranks apart: " : "", most.rank, share(most, trials),
+      resources(trials_by_resource(trials)));
+}
+
+Json resources_json(const sim::LastRank& rank) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < rank.by.size(); ++i)
+    if (rank.by[i].trials > 0 || rank.by[i].awaited_ms > 0)
+      out.push_back({{"resource", name(static_cast<sim::Resource>(i))},
+                     {"trials", rank.by[i].trials},
+                     {"awaited_ms", rank.by[i].awaited_ms}});
+  return out;
 }
 
 Json lengths_json(const sim::TrialTimes& trials) {
@@ -106,12 +148,16 @@ void print_trials(std::ostream& out, const sim::TrialTimes& trials) {
   out << '\n';
   times.print(out);
   if (trials.last.empty()) return;
-  Table last(
-      {{"waited for longest", kRight}, {"trials", kRight}, {"", kRight}, {"a rank's collectives stand", kRight}});
+  Table last({{"waited for longest", kRight},
+              {"trials", kRight},
+              {"", kRight},
+              {"a rank's collectives stand", kRight},
+              {"held up most by"}});
   for (std::size_t i = 0; i < std::min(kNamed, trials.last.size()); ++i) {
     const sim::LastRank& rank = trials.last[i];
     last.row({fmt::format("rank {}", rank.rank), std::to_string(rank.trials),
-              fmt::format("{:.0f} %", share(rank, trials)), milliseconds(rank.awaited_ms)});
+              fmt::format("{:.0f} %", share(rank, trials)), milliseconds(rank.awaited_ms),
+              resources(trials_by_resource(rank))});
   }
   out << '\n';
   last.print(out);
@@ -128,7 +174,15 @@ Json trials_json(const sim::TrialTimes& trials, double step_ms) {
                {"lengths", lengths_json(trials)}};
   json["last"] = Json::array();
   for (const sim::LastRank& rank : trials.last)
-    json["last"].push_back({{"rank", rank.rank}, {"trials", rank.trials}, {"awaited_ms", rank.awaited_ms}});
+    json["last"].push_back({{"rank", rank.rank},
+                            {"trials", rank.trials},
+                            {"awaited_ms", rank.awaited_ms},
+                            {"resources", resources_json(rank)}});
+  json["resources"] = Json::array();
+  const auto by_resource = trials_by_resource(trials);
+  for (std::size_t i = 0; i < by_resource.size(); ++i)
+    if (by_resource[i] > 0)
+      json["resources"].push_back({{"resource", name(static_cast<sim::Resource>(i))}, {"trials", by_resource[i]}});
   json["steps_ms"] = trials.steps_ms;
   json["sentence"] = trials.lengths ? lengths_line(trials) : trials_line(trials, step_ms);
   return json;

@@ -35,10 +35,13 @@ struct Engine::Mark {
   ByStream<IssueTimes::Mark> issues;
   std::size_t gap_issues = 0;
   std::size_t gap_first = 0;
+  std::optional<DelayTrack> delays;
 };
 
 Engine::Engine(const MachineProfile& machine, const OpTable& table, const EngineOptions& options)
-    : machine_(machine), table_(table), options_(options) {}
+    : machine_(machine), table_(table), options_(options) {
+  if (options.tells_delays) delays_ = std::make_unique<DelayTrack>();
+}
 
 Engine::~Engine() = default;
 
@@ -49,6 +52,7 @@ void Engine::grow() {
   streams_.resize(table_.streams());
   lanes_.resize(table_.streams());
   communicators_.resize(table_.communicators());
+  if (delays_) delays_->grow(streams_.size(), communicators_.size());
 }
 
 void Engine::keep_issue(OpId id, Nanoseconds at) {
@@ -145,6 +149,49 @@ void Engine::drop_gap_issues() {
     ready = std::max(ready, other.ends.of(awaited.place) + machine_.latencies.event_wait.count);
   }
   lane.ready_at = std::max(ready, now_);
+  if (options_.tells_delays) find_delays(index);
+}
+
+void Engine::issue_delays(const Delays& host) {
+  delays_->grow(table_.streams(), table_.communicators());
+  const OpTable::Op& op = table_.ops()[issued_];
+  delays_->issue(op.stream.value, op.place, host);
+}
+
+/// Of an idle stream's first op, which may begin: those of what it waited for last, as find_ready() has it.
+void Engine::find_delays(std::uint32_t index) {
+  const Stream& stream = streams_[index];
+  const OpTable::Op& op = first(stream);
+  std::int64_t latest = stream.issues.front() + machine_.latencies.launch.count;
+  Delays found = delays_->issued(index, op.place);
+  const auto take = [&](std::int64_t passed, const Delays& delays) {
+    if (passed <= latest) return;
+    latest = passed;
+    found = delays;
+  };
+  if (op.place > 0) take(op.is_copy ? stream.earliest_copy : stream.earliest, delays_->ended(index, op.place - 1));
+  if (op.communicator.valid())
+    take(communicators_[op.communicator.value].earliest, delays_->communicator(op.communicator.value));
+  for (const std::uint32_t id : table_.awaited(op.waits_for)) {
+    const OpTable::Op& awaited = table_.ops()[id];
+    const Stream& other = streams_[awaited.stream.value];
+    if (awaited.place < other.ends.begin() || other.head - awaited.place > DelayTrack::kEnded) continue;
+    take(other.ends.of(awaited.place) + machine_.latencies.event_wait.count,
+         delays_->ended(awaited.stream.value, awaited.place));
+  }
+  delays_->first(index) = found;
+}
+
+/// Of the first op of a stream, which ends.
+void Engine::end_delays(std::uint32_t index) {
+  const Stream& stream = streams_[index];
+  const OpTable::Op& op = first(stream);
+  Delays delays = delays_->first(index);
+  if (op.communicator.valid())
+    delays = delays_->communicator(op.communicator.value);
+  else
+    delays.of(Resource::gpu) += (stream.work - (options_.all_work_delays ? 0 : op.work)) >> kWorkShift;
+  delays_->end(index, op.place, delays);
 }
 
 [[gnu::always_inline]] inline void Engine::end_first(std::uint32_t index, std::int64_t at) {
@@ -153,6 +200,7 @@ void Engine::drop_gap_issues() {
   const std::uint32_t id = stream.first;
   const OpTable::Op& op = table_.ops().data()[id];
   if (options_.keep_timings) timings_[id].end = {at};
+  if (options_.tells_delays) end_delays(index);
   if (op.communicator.valid()) {
     Communicator& communicator = communicators_[op.communicator.value];
     ++communicator.head;
@@ -271,6 +319,7 @@ bool Engine::start_ready(std::int64_t at) {
   const OpTable::Op& op = table_.ops().data()[id];
   if (options_.keep_timings) timings_[id].start = {at};
   stream.start = at;
+  if (options_.tells_delays && lane.waits_for_sms) delays_->first(index) = delays_->last();  // what left it the SMs
   lane.early = op.communicator.valid() && !lane.waits_for_sms;
   lane.waits_for_sms = false;
   lane.ready_at = kNever.count;
@@ -361,6 +410,7 @@ void Engine::mark() {
   }
   mark.gap_issues = gap_issues_.size();
   mark.gap_first = gap_first_;
+  if (delays_) mark.delays = *delays_;
 }
 
 void Engine::rewind() {
@@ -375,6 +425,7 @@ void Engine::rewind() {
   }
   gap_issues_.resize(mark.gap_issues);
   gap_first_ = mark.gap_first;
+  if (delays_) *delays_ = *mark.delays;
 }
 
 /// Joint collectives whose ranks are all there begin to move bytes.

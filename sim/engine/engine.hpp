@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "sim/engine/deadlock.hpp"
+#include "sim/engine/delay_track.hpp"
 #include "sim/engine/issue_times.hpp"
 #include "sim/engine/op_table.hpp"
 #include "sim/engine/rate_table.hpp"
@@ -70,6 +71,11 @@ struct EngineOptions {
   bool short_ways = true;                 ///< false: every instant the long way, for tests of the short ones
   /// Collectives run at a pace that set_pace() says: what the network leaves them is not looked at here.
   bool paced = false;
+  /// Each op's Delays are found.
+  bool tells_delays = false;
+  /// Of kernels and copies all that they have to do counts in Delays, not what a program without factors has less: of
+  /// ranks that run other kernels than others.
+  bool all_work_delays = false;
 };
 
 /// What an engine tells of a joint collective.
@@ -132,6 +138,19 @@ class Engine : private EngineCourse {
     ++stream.issued;
     stream.issues.push(at.count);
     if (stream.head + 1 == stream.issued) issue_first(id);
+  }
+
+  /// Where Delays are told: of the host, which issues the next op.
+  void issue_delays(const Delays& host);
+  /// … of the op that ended last: what a host that was blocked goes on behind.
+  [[nodiscard]] const Delays& last_delays() const { return delays_->last(); }
+  /// … of the joint collective that a communicator is at, as it arrived.
+  [[nodiscard]] const Delays& arrival_delays(CommunicatorId communicator) const {
+    return delays_->first(stream_of(communicator));
+  }
+  /// … of a joint collective where it ends, before finish().
+  void set_delays(CommunicatorId communicator, const Delays& delays) {
+    delays_->communicator(communicator.value) = delays;
   }
 
   /// Processes everything that happens at or before `limit`.
@@ -300,6 +319,8 @@ class Engine : private EngineCourse {
   void run_all(std::int64_t at);
   void set_finish(Lane& lane, const OpTable::Op& op, std::int64_t at);
   void find_ready(std::uint32_t stream);
+  void find_delays(std::uint32_t stream);
+  void end_delays(std::uint32_t stream);
   void find_next();
   void find_others();
   [[nodiscard]] std::int64_t others_end() const;
@@ -319,6 +340,7 @@ class Engine : private EngineCourse {
   std::vector<std::int64_t> gap_issues_;  // issue times of ops that lengthen gaps, ascending, not yet counted
   std::size_t gap_first_ = 0;             // of gap_issues_
   std::vector<RunningOp> paced_ops_;      // scratch of run_all
+  std::unique_ptr<DelayTrack> delays_;    // null: nobody asks for them
   struct Mark;
   std::unique_ptr<Mark> mark_;  // null: there is none
 };

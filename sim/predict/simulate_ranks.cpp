@@ -306,7 +306,7 @@ class RanksSimulation {
     for (std::size_t i = 0; i < job.ranks.size(); ++i)
       if (i != told) classes.push_back(i);
     const auto key = [&](std::size_t i) {  // nobody has waited to the end for one that never came
-      return std::pair(ranks_.traits[job.classes.classes[i].first].dead_from != kNeverDies, job.ranks[i].awaited);
+      return std::pair(ranks_.traits[job.classes.classes[i].first].dead_from != kNeverDies, job.ranks[i].awaited.all);
     };
     std::stable_sort(classes.begin(), classes.end(), [&](std::size_t a, std::size_t b) { return key(a) > key(b); });
     classes.resize(std::min<std::size_t>(classes.size(), most_shown() - 1));

@@ -32,12 +32,16 @@ TrialTimes trial_times(const std::vector<Trial>& trials, const TrialsRequest& re
     LastRank& rank = last[trial.last];
     rank.rank = trial.last;
     ++rank.trials;
-    rank.awaited_ms += trial.awaited.ms() * factor / (world - 1);
+    const auto each_ms = [&](Nanoseconds all) { return all.ms() * factor / (world - 1); };
+    rank.awaited_ms += each_ms(trial.awaited.all);
+    for (std::size_t i = 0; i < kResources; ++i) rank.by[i].awaited_ms += each_ms(trial.awaited.by[i]);
+    ++rank.by[static_cast<std::size_t>(trial.awaited.most())].trials;
   }
   out.step_ms = distribution(out.steps_ms);
   out.waiting_ms = distribution(std::move(waiting));
   for (auto& [number, rank] : last) {
     rank.awaited_ms /= rank.trials;
+    for (LastRank::Part& part : rank.by) part.awaited_ms /= rank.trials;
     out.last.push_back(rank);
   }
   std::stable_sort(out.last.begin(), out.last.end(),

@@ -1,6 +1,7 @@
 // What the trials of a job with jitter say: how long its steps take, and for whom the ranks wait.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,6 +26,12 @@ struct LastRank {
   std::uint32_t rank = 0;
   std::uint32_t trials = 0;
   double awaited_ms = 0;  ///< for how long each other rank's collectives stood and waited for it then, on average
+  /// Of that, what a resource of it held up; and in how many of its trials that was the most of all.
+  struct Part {
+    std::uint32_t trials = 0;
+    double awaited_ms = 0;
+  };
+  std::array<Part, kResources> by = {};  ///< Resource
 };
 
 /// A change of settings under which none of these processes runs out of memory, nor one of the longest samples alone.

@@ -22,6 +22,7 @@ struct Answer {
   Nanoseconds at;
   std::int64_t pace = kFullRate;
   bool behind = false;  ///< what else the rank does at that instant
+  Delays delays = {};   ///< of all_done, where they are told
 };
 
 struct Ahead {

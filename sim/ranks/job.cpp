@@ -12,16 +12,10 @@
 #include "sim/ranks/ahead.hpp"
 #include "sim/ranks/first_of.hpp"
 #include "sim/ranks/job_network.hpp"
+#include "sim/ranks/link_delays.hpp"
 
 namespace foreshard::sim {
 namespace {
-
-void add_awaited(Nanoseconds& awaited, Nanoseconds wait, std::uint32_t ranks) {
-  std::int64_t all = 0;
-  if (__builtin_mul_overflow(wait.count, std::int64_t{ranks}, &all) ||
-      __builtin_add_overflow(awaited.count, all, &awaited.count))
-    awaited = kNever;
-}
 
 /// Ranks that one thread takes at a time, of some microseconds each.
 constexpr std::size_t kMinBatch = 4, kMaxBatch = 64;
@@ -32,11 +26,13 @@ struct Round {
   std::uint32_t done = 0;
   Nanoseconds last_arrival;
   Nanoseconds last_end;
-  std::uint32_t last_class = 0;         // to arrive
-  std::vector<Nanoseconds> arrivals;    // by class of the group
-  std::vector<bool> there;              // likewise
-  std::vector<OpId> ops;                // likewise: what each calls
-  std::vector<bool> over;               // likewise: it is done
+  std::uint32_t last_class = 0;       // to arrive
+  std::vector<Nanoseconds> arrivals;  // by class of the group
+  std::vector<bool> there;            // likewise
+  std::vector<OpId> ops;              // likewise: what each calls
+  std::vector<bool> over;             // likewise: it is done
+  std::vector<Delays> delays;         // likewise, where they are told: as it arrived
+  Delays delays_of_last;
   std::size_t last_step = 0;            // in which the last class was when it arrived
   std::optional<std::uint32_t> moving;  // its place among its communicator's, where it shares links
   Nanoseconds time;                     // that it takes at its present rate
@@ -63,13 +59,17 @@ class JobSimulation {
     for (const HostProgram* program : request.programs) schedules_.emplace_back(*program, request.host_scale);
     if (request.last_step && request.repeat_steps && !network_ && !beside() && request.keep_meetings.empty())
       for (std::size_t i = 0; i < schedules_.size(); ++i) periods_.emplace_back(*request.programs[i], schedules_[i]);
+    if (request.tells_delays) {
+      link_delays_ = LinkDelays(request.programs);
+      tell_delays_ = link_delays_.same_kernels() ? TellDelays::of_factors : TellDelays::of_all_work;
+    }
     keep_.resize(job_.classes.classes.size());
     for (const std::uint32_t rank : request.keep_meetings) keep_[job_.classes.of_rank[rank]] = true;
     for (std::size_t i = 0; i < job_.classes.classes.size(); ++i) {
       const RankTraits& traits = request.ranks[job_.classes.classes[i].first];
       ranks_.emplace_back(machine, *request.programs[traits.program], schedules_[traits.program], traits,
                           request.host_scale, request.jitter, request.short_ways ? &rates_[traits.program] : nullptr,
-                          job_.paced, periods_.empty() ? nullptr : &periods_[traits.program]);
+                          job_.paced, periods_.empty() ? nullptr : &periods_[traits.program], tell_delays_);
     }
     rounds_.resize(job_.classes.groups.size());
     pending_.resize(ranks_.size());
@@ -396,7 +396,7 @@ class JobSimulation {
       FORESHARD_CHECK(pace <= round.most_pace, "a collective faster than alone");
       if (keep_[rank]) job_.ranks[rank].meetings[group.communicator].back().paces.push_back({at, pace});
       if (round.over[i]) return;
-      answer(rank, {Answer::What::pace, {group.communicator}, at, pace, true});
+      answer(rank, {Answer::What::pace, {group.communicator}, at, pace, true, {}});
       if (!goes_ahead_) touched_.push_back(rank);
     });
   }
@@ -480,7 +480,7 @@ class JobSimulation {
     out.awaited_in.resize(step);
     auto& between = awaited_between_[rank];
     between.resize(step + 1);
-    Nanoseconds awaited;
+    Awaited awaited;
     for (std::size_t part = 0; part <= StepPeriod::kCuts; ++part)
       awaited += between[step - (part <= (next_cut_ - 1) % StepPeriod::kCuts ? 0 : 1)][part];
     while (out.step_ends.size() <= *request_.last_step) {
@@ -576,6 +576,10 @@ class JobSimulation {
     round.arrivals[place] = meeting.at;
     round.there[place] = true;
     round.ops[place] = meeting.op;
+    if (tell_delays_ != TellDelays::no) {
+      round.delays.resize(classes.size());
+      round.delays[place] = ranks_[rank].engine().arrival_delays(meeting.communicator);
+    }
     // Of several at the same instant the lowest class, whoever was simulated first.
     if (round.arrived == 0 || meeting.at > round.last_arrival ||
         (meeting.at == round.last_arrival && rank < round.last_class)) {
@@ -591,17 +595,30 @@ class JobSimulation {
     // The last one to come is in it.
     const std::size_t step = goes_ahead_ ? round.last_step : ranks_[round.last_class].step_ends().size();
     if (last.awaited_in.size() <= step) last.awaited_in.resize(step + 1);
-    Nanoseconds* const between = awaited_between(round.last_class, step);
+    Awaited* const between = awaited_between(round.last_class, step);
+    if (tell_delays_ != TellDelays::no) round.delays_of_last = round.delays[place_of(round.last_class, classes)];
     for (std::size_t i = 0; i < classes.size(); ++i) {
       const Nanoseconds wait = round.last_arrival - round.arrivals[i];
       job_.ranks[classes[i]].waited += wait;
-      add_awaited(last.awaited, wait, job_.classes.classes[classes[i]].count);
-      add_awaited(last.awaited_in[step], wait, job_.classes.classes[classes[i]].count);
-      if (between != nullptr) add_awaited(*between, wait, job_.classes.classes[classes[i]].count);
+      const std::uint32_t count = job_.classes.classes[classes[i]].count;
+      const Awaited by = tell_delays_ == TellDelays::no
+                             ? awaited_for(wait, count)
+                             : awaited_for(round.delays_of_last, round.delays[i], wait, count);
+      last.awaited += by;
+      last.awaited_in[step] += by;
+      if (between != nullptr) *between += by;
       if (keep_[classes[i]]) meetings_of(classes[i], meeting).push_back({round.last_arrival, {}});
-      answer(classes[i], {Answer::What::all_there, meeting.communicator, round.last_arrival, 0, classes[i] < rank});
+      answer(classes[i], {Answer::What::all_there, meeting.communicator, round.last_arrival, 0, classes[i] < rank, {}});
     }
     round.expected = {};
+  }
+
+  /// Where all ranks go on behind a collective: those of the last that came to it, and by what its links add.
+  [[nodiscard]] Delays delays_at_end(const Round& round, std::uint32_t rank, const Meeting& meeting) const {
+    if (tell_delays_ == TellDelays::no) return {};
+    Delays out = round.delays_of_last;
+    link_delays_.add(request_.ranks[job_.classes.classes[rank].first].program, meeting.op, out);
+    return out;
   }
 
   /// NCCL puts the calls of a communicator together by their order alone, and cannot go on where they are not of one
@@ -619,7 +636,7 @@ class JobSimulation {
   }
 
   /// Where what is waited for this rank in this step is added up by the cuts that it has come to; null: nobody asks.
-  Nanoseconds* awaited_between(std::uint32_t rank, std::size_t step) {
+  Awaited* awaited_between(std::uint32_t rank, std::size_t step) {
     if (periods_.empty()) return nullptr;
     auto& steps = awaited_between_[rank];
     if (steps.size() <= step) steps.resize(step + 1);
@@ -633,9 +650,10 @@ class JobSimulation {
     const std::vector<std::uint32_t>& classes = job_.classes.groups[index].classes;
     round.over[place_of(rank, classes)] = true;
     if (++round.done < classes.size()) return;
+    const Delays delays = delays_at_end(round, rank, meeting);
     for (const std::uint32_t other : classes) {
       if (keep_[other]) meetings_of(other, meeting).back().all_done = round.last_end;
-      answer(other, {Answer::What::all_done, meeting.communicator, round.last_end, 0, other < rank});
+      answer(other, {Answer::What::all_done, meeting.communicator, round.last_end, 0, other < rank, delays});
     }
     if (network_) end_flows(index, round.last_end);
     round.arrived = round.done = 0;
@@ -667,11 +685,12 @@ class JobSimulation {
     if (answer) give(ranks_[rank].engine(), *answer);
   }
 
-  static void give(Engine& engine, const Answer& answer) {
+  void give(Engine& engine, const Answer& answer) const {
     switch (answer.what) {
       case Answer::What::all_there:
         return engine.release(answer.communicator, answer.at);
       case Answer::What::all_done:
+        if (tell_delays_ != TellDelays::no) engine.set_delays(answer.communicator, answer.delays);
         return engine.finish(answer.communicator, answer.at);
       case Answer::What::pace:
         return engine.set_pace(answer.communicator, answer.pace, answer.at);
@@ -742,9 +761,11 @@ class JobSimulation {
   std::deque<RateTable> rates_;         // by program
   std::deque<HostSchedule> schedules_;  // by program
   std::deque<StepPeriod> periods_;      // by program; empty: every step is played
-  std::size_t next_cut_ = 0;            // to which not all ranks have come
-  std::vector<std::vector<std::array<Nanoseconds, StepPeriod::kCuts + 1>>> awaited_between_;  // by class, step and cuts
-  std::deque<Rank> ranks_;                                                                    // by class
+  TellDelays tell_delays_ = TellDelays::no;
+  LinkDelays link_delays_;
+  std::size_t next_cut_ = 0;  // to which not all ranks have come
+  std::vector<std::vector<std::array<Awaited, StepPeriod::kCuts + 1>>> awaited_between_;  // by class, step and cuts
+  std::deque<Rank> ranks_;                                                                // by class
   std::vector<std::uint32_t> group_of_;         // by class and communicator: its group of classes
   std::vector<Round> rounds_;                   // by group of classes
   std::vector<bool> keep_;                      // by class: its meetings are wanted

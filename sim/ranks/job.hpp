@@ -23,6 +23,7 @@
 
 #include "sim/machine/profile.hpp"
 #include "sim/network/flapping_link.hpp"
+#include "sim/ranks/awaited.hpp"
 #include "sim/ranks/rank.hpp"
 #include "sim/ranks/rank_classes.hpp"
 
@@ -54,7 +55,8 @@ struct JobRequest {
   std::optional<std::size_t> last_step = {};
   /// What up to `last_step` is as it was a step before is not played (step_period.hpp); false: for tests of that.
   bool repeat_steps = true;
-  JobFabric fabric = {};  ///< without prices: no two groups are looked at together
+  bool tells_delays = false;  ///< JobRank::awaited is divided by what held the last rank up
+  JobFabric fabric = {};      ///< without prices: no two groups are looked at together
 };
 
 /// What happened to the ranks of one class.
@@ -63,10 +65,10 @@ struct JobRank {
   MeetingScript meetings;  ///< where it was asked for: when each of its collectives began to move, and ended
   /// How long its collectives stood and waited for ranks that came later, whatever else ran meanwhile.
   Nanoseconds waited;
-  /// How long all ranks together waited for one of this class, as the last to come; at most INT64_MAX.
-  Nanoseconds awaited;
+  /// How long all ranks together waited for one of this class, as the last to come, by what of it held it up.
+  Awaited awaited;
   /// By step: how much of that came up in it, and Engine::idle_for_ranks() until its end.
-  std::vector<Nanoseconds> awaited_in;
+  std::vector<Awaited> awaited_in;
   std::vector<Nanoseconds> idle_for_ranks;
 };
 

@@ -18,15 +18,18 @@ constexpr std::size_t kMaxAhead = 4096;
 
 Rank::Rank(const MachineProfile& machine, const HostProgram& program, const HostSchedule& schedule,
            const RankTraits& traits, double host_scale, const Jitter& jitter, RateTable* rates, bool paced,
-           const StepPeriod* period)
+           const StepPeriod* period, TellDelays delays)
     : machine_(machine),
       program_(program),
       acts_(schedule.acts()),
       host_scale_(host_scale * traits.host),
-      own_host_(traits.host != 1 || jitter.host.deviation > 0 || rates == nullptr),
+      own_host_(traits.host != 1 || jitter.host.deviation > 0 || rates == nullptr || delays != TellDelays::no),
+      tell_delays_(delays),
       host_draws_{jitter.host, mixed(traits.draws, static_cast<std::uint64_t>(DrawsFor::host_work))},
       host_now_{traits.begin},
-      most_ahead_(rates != nullptr ? kMaxAhead : 0),
+      most_ahead_(rates == nullptr           ? 0
+                  : delays == TellDelays::no ? kMaxAhead
+                                             : DelayTrack::kIssued / 2),
       end_(schedule.acts_before(traits.dead_from)),
       period_(jitter.kernels.deviation > 0 || jitter.host.deviation > 0 || traits.dead_from != kNeverDies ? nullptr
                                                                                                           : period),
@@ -37,7 +40,9 @@ Rank::Rank(const MachineProfile& machine, const HostProgram& program, const Host
                .kernel_draws = {jitter.kernels, mixed(traits.draws, static_cast<std::uint64_t>(DrawsFor::kernels))},
                .rates = rates,
                .short_ways = rates != nullptr,
-               .paced = paced}) {}
+               .paced = paced,
+               .tells_delays = delays != TellDelays::no,
+               .all_work_delays = delays == TellDelays::of_all_work}) {}
 
 void Rank::prefetch() const {
   const auto* const end = static_cast<const char*>(engine_.end_of_state());
@@ -73,8 +78,8 @@ HostStop Rank::host_stop() const {
   return false;
 }
 
-/// The work before the present act, of a host that is like no other.
-std::int64_t Rank::own_work() const {
+/// The work before the present act, of a host that is like no other, or whose delays are told.
+std::int64_t Rank::own_work() {
   std::int64_t out = 0;
   for (std::size_t i = act_ == 0 ? 0 : acts_[act_ - 1].action + 1; i < acts_[act_].action; ++i) {
     const Nanoseconds piece{program_.actions[i].ns};
@@ -82,11 +87,14 @@ std::int64_t Rank::own_work() const {
     if (host_draws_.any() && piece.count > 0) factor *= host_draws_.factor(i);
     out += factor == 1 ? piece.count : piece.scaled(factor).count;
   }
+  if (tell_delays_ != TellDelays::no)
+    delays_.of(Resource::host) += out - (tell_delays_ == TellDelays::of_all_work ? 0 : acts_[act_].work);
   return out;
 }
 
 [[gnu::always_inline]] inline void Rank::do_act(const Act& act) {
   if (act.kind == Kind::issue) {
+    if (tell_delays_ != TellDelays::no) engine_.issue_delays(delays_);
     engine_.issue(host_now_);
     ++issued_;
   }
@@ -106,6 +114,7 @@ std::int64_t Rank::own_work() const {
   blocked_ = false;
   if (engine_.now() > host_now_) {
     host_now_ = engine_.now();
+    if (tell_delays_ != TellDelays::no) delays_ = engine_.last_delays();
     if (act.kind != Kind::issue) host_now_ += machine_.latencies.synchronize;
   }
   do_act(act);
@@ -160,7 +169,7 @@ std::optional<Engine::State> Rank::state() const {
 
 void Rank::mark() {
   FORESHARD_CHECK(period_ == nullptr, "a rank whose cuts cannot be undone");
-  mark_ = {blocked_, issued_, host_now_, act_, step_ends_.size()};
+  mark_ = {blocked_, issued_, host_now_, act_, step_ends_.size(), delays_};
   engine_.mark();
 }
 
@@ -169,6 +178,7 @@ void Rank::rewind() {
   issued_ = mark_.issued;
   host_now_ = mark_.host_now;
   act_ = mark_.act;
+  delays_ = mark_.delays;
   step_ends_.resize(mark_.step_ends);
   idle_for_ranks_.resize(mark_.step_ends);
   engine_.rewind();

@@ -28,15 +28,19 @@ enum class HostStop : std::uint8_t {
   dead = 4,          ///< RankTraits::dead_from
 };
 
+/// Whether Delays are found, and of which work.
+enum class TellDelays : std::uint8_t { no, of_factors, of_all_work };
+
 class Rank {
  public:
   /// All references must outlive it; `schedule` is of `program`. `host_scale`: of the job; the rank's own factor comes
   /// on top. Of `jitter` what is drawn for ops and host work. The launch queue is the machine's. `rates`: of the
   /// program's table; null: no short ways (EngineOptions::short_ways). `paced`: EngineOptions'. `period`: of `program`;
-  /// without one (null), and of a rank that draws for ops or host work, or that dies, there are no cuts.
+  /// without one (null), and of a rank that draws for ops or host work, or that dies, there are no cuts. `delays`: its
+  /// engine tells Delays (EngineOptions::tells_delays); all work counts in them, or what factors make of it.
   Rank(const MachineProfile& machine, const HostProgram& program, const HostSchedule& schedule,
        const RankTraits& traits, double host_scale, const Jitter& jitter, RateTable* rates, bool paced = false,
-       const StepPeriod* period = nullptr);
+       const StepPeriod* period = nullptr, TellDelays delays = TellDelays::no);
 
   /// Goes on until a collective has something to tell (engine().meetings()), or nothing is left to do.
   void run() { run_before(kNever); }
@@ -90,7 +94,7 @@ class Rank {
   void advance(Nanoseconds until);
   void take_cut();
   [[nodiscard]] std::optional<Engine::State> state() const;
-  [[nodiscard]] std::int64_t own_work() const;
+  [[nodiscard]] std::int64_t own_work();
   [[nodiscard]] bool is_held_up(const Act& act) const;
   [[nodiscard]] bool can_act() const { return !blocked_ && act_ < end_; }
 
@@ -101,6 +105,7 @@ class Rank {
     Nanoseconds host_now;
     std::size_t act = 0;
     std::size_t step_ends = 0;
+    Delays delays;
   };
 
   const MachineProfile& machine_;
@@ -109,6 +114,7 @@ class Rank {
   double host_scale_;
   bool own_host_;         // what its host's work takes is not the schedule's
   bool blocked_ = false;  // in its present act, whose work is done
+  TellDelays tell_delays_;
   std::uint32_t issued_ = 0;
   Draws host_draws_;
   Nanoseconds host_now_;
@@ -120,6 +126,7 @@ class Rank {
   const StepPeriod* period_;  // null: nobody asks for cuts
   std::size_t next_cut_ = 0;
   std::vector<Cut> cuts_;  // a ring
+  Delays delays_;          // of its host, where they are told
   Course mark_;
   Engine engine_;
 };

@@ -65,13 +65,14 @@ Trial trial_of(const Job& job, const TrialSteps& steps) {
     const JobRank& rank = job.ranks[i];
     waiting += (rank.idle_for_ranks[steps.end] - rank.idle_for_ranks[steps.begin]).count *
                std::int64_t{job.classes.classes[i].count};
-    Nanoseconds awaited;
+    Awaited awaited;
     for (std::size_t step = steps.begin + 1; step <= steps.end; ++step) awaited += rank.awaited_in[step];
-    if (awaited <= out.awaited) continue;
+    if (awaited.all <= out.awaited.all) continue;
     out.awaited = awaited;
     out.last = job.classes.classes[i].first;
   }
-  out.awaited.count /= count;
+  out.awaited.all.count /= count;
+  for (Nanoseconds& part : out.awaited.by) part.count /= count;
   out.waiting = {waiting / count / static_cast<std::int64_t>(job.classes.of_rank.size())};
   return out;
 }
@@ -90,6 +91,7 @@ std::vector<Trial> simulate_trials(const MachineProfile& machine, const JobReque
     one.threads = std::max(request.threads / beside, 1u);
     one.last_step = steps.end;
     one.jitter = request.jitter;
+    one.tells_delays = drawn_programs == nullptr;
     one.ranks = drawn(job.ranks, request, trial);
     std::optional<DrawnJob> drawn_job;
     if (drawn_programs != nullptr) drawn_job.emplace(*drawn_programs, mixed(request.seed, trial), steps, one);

@@ -24,7 +24,7 @@ struct Trial {
   Nanoseconds step;              ///< from the last rank's end to the last rank's end, on the compute streams
   Nanoseconds waiting;           ///< Engine::idle_for_ranks(): the ranks' mean
   std::uint32_t last = kNobody;  ///< the rank that all others together waited for longest; of equal ones the lowest
-  Nanoseconds awaited;           ///< how long they did, each collective's ranks added up
+  Awaited awaited;               ///< how long they did, each collective's ranks added up, by what of it held them up
   double drawn = 0;              ///< where ranks draw programs: StepPrograms::sizes, the mean of all ranks
   bool operator==(const Trial&) const = default;
 };
@@ -62,7 +62,7 @@ struct StepPrograms {
                                                  const StepPrograms* drawn = nullptr);
 
 /// How many trials of so many ranks are simulated at once: at most `threads`, and few enough that their ranks, about
-/// 12 kB each, take no more than 1.2 GB.
+/// 16 kB each, take no more than 1.6 GB.
 [[nodiscard]] unsigned trial_threads(std::uint32_t ranks, unsigned threads);
 
 }  // namespace foreshard::sim

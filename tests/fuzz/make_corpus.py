@@ -301,7 +301,9 @@ for name, kind in (("points", "sweep points"), ("searched", "a search's points")
             for piece, state in ((1, "ran"), (3, "refused"))]}))
 put("part", "trials", json.dumps({
     "part_of": "trials", "schema": 1, "part": 0, "parts": 2, "fingerprint": "xxh3:0123456789abcdef", "pieces": 3,
-    "found": [{"piece": piece, "step_ns": 5_000_000, "waiting_ns": 100, "last": 2**32 - 1, "awaited_ns": 0}
+    "found": [{"piece": piece, "step_ns": 5_000_000, "waiting_ns": 100, "last": 2**32 - 1,
+               "awaited_ns": 0, "awaited_gpu_ns": 0, "awaited_host_ns": 0, "awaited_nvlink_ns": 0,
+               "awaited_network_ns": 0}
               for piece in (0, 2)]}))
 uses = {"reserved": [2097152, 4194304], "peak_reserved": [2097152, 4194304], "peak_allocated": [1024, 4096],
         "retries": [0, 1], "released": [0, 2]}

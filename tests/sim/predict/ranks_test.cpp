@@ -1,4 +1,5 @@
 // Plans of jobs whose ranks differ by chance, and of one in which a rank dies.
+#include <array>
 #include <cmath>
 
 #include "core/explain_time/time_explanation.hpp"
@@ -7,6 +8,7 @@
 #include "sim/predict/predict.hpp"
 #include "sim/predict/simulate_ranks.hpp"
 #include "tests/catch.hpp"
+#include "tests/sim/predict/llama_on_nodes.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -19,13 +21,13 @@ struct Plan {
   [[nodiscard]] Result<Prediction> predict() const { return sim::predict(workload, machine, request); }
 };
 
-Plan plan_of(std::uint32_t gpus, std::uint32_t replicate = 1) {
+Plan plan_of(std::uint32_t gpus, std::uint32_t replicate = 1, std::uint32_t batch = 4, std::uint32_t seq = 2048) {
   Plan plan;
   Settings settings;
   settings.gpus = gpus;
   settings.replicate = replicate;
-  settings.batch = 4;
-  settings.seq = 2048;
+  settings.batch = batch;
+  settings.seq = seq;
   settings.param_dtype = DType::bfloat16;
   plan.workload = generate(*preset("llama-tiny"), settings, plan.machine.host_calls, plan.machine.gpu(), true).value();
   plan.request.settings = plan.workload.settings;
@@ -113,6 +115,58 @@ TEST_CASE("a slow rank is to blame in all trials, however small the jitter") {
   CHECK(std::abs(p->trials->step_ms.median / p->step_ms - 1) < 0.01);
 }
 
+/// In how many trials a resource is to blame.
+std::array<std::uint32_t, kResources> blamed(const Plan& plan) {
+  const auto p = plan.predict();
+  REQUIRE(p);
+  REQUIRE(p->trials);
+  std::array<std::uint32_t, kResources> out{};
+  for (const LastRank& rank : p->trials->last)
+    for (std::size_t i = 0; i < kResources; ++i) out[i] += rank.by[i].trials;
+  return out;
+}
+
+using Blamed = std::array<std::uint32_t, kResources>;
+
+TEST_CASE("chance in kernels alone is the GPUs', in hosts alone the hosts', and never a link's in one group") {
+  const Spread spread{Spread::Kind::lognormal, 0.05};
+  Plan gpus = plan_of(4);
+  for (const Jitter& jitter : {Jitter{.kernels = spread, .host = {}, .gpus = {}, .hosts = {}},
+                               Jitter{.kernels = spread, .host = {}, .gpus = spread, .hosts = {}}}) {
+    gpus.request.trials = TrialsRequest{jitter, 1, 20};
+    CHECK(blamed(gpus) == Blamed{20, 0, 0, 0});
+  }
+  Plan hosts = plan_of(4, 1, 1, 128);
+  REQUIRE(hosts.predict()->bound_by() == BoundBy::host);
+  hosts.request.trials = TrialsRequest{{.kernels = {}, .host = spread, .gpus = {}, .hosts = spread}, 1, 20};
+  CHECK(blamed(hosts) == Blamed{0, 20, 0, 0});
+}
+
+TEST_CASE("a slow GPU is to blame in a host-bound job, also with replicas") {
+  for (const std::uint32_t replicate : {1U, 2U}) {
+    Plan plan = plan_of(4 * replicate, replicate, 1, 512);
+    plan.request.differences.ranks = {{.rank = 2, .kernels = 1.5}};
+    REQUIRE(plan.predict()->bound_by() == BoundBy::host);
+    plan.request.trials = TrialsRequest{
+        {.kernels = {Spread::Kind::normal, 0.01}, .host = {Spread::Kind::normal, 0.01}, .gpus = {}, .hosts = {}},
+        1,
+        20};
+    CHECK(blamed(plan) == Blamed{20, 0, 0, 0});
+  }
+}
+
+TEST_CASE("a slow adapter is to blame through the kernels that wait for its collectives, and a slow NVLink") {
+  test::PlannedLlama job = test::llama_on_nodes("h200", 2, 2, 2);
+  Plan plan{job.machine, job.workload, job.request};
+  plan.request.trials =
+      TrialsRequest{{.kernels = {Spread::Kind::normal, 0.01}, .host = {}, .gpus = {}, .hosts = {}}, 1, 5};
+  plan.request.differences.slow_adapters = {{1, 3, 20}};
+  CHECK(blamed(plan) == Blamed{0, 0, 0, 5});
+  plan.request.differences.slow_adapters.clear();
+  plan.request.differences.slow_links = {{9, 4}};
+  CHECK(blamed(plan) == Blamed{0, 0, 5, 0});
+}
+
 std::vector<std::uint32_t> kept_ranks(const Prediction& p) {
   std::vector<std::uint32_t> out;
   for (const RankRecord& rank : p.run.ranks) out.push_back(rank.rank);
@@ -190,7 +244,7 @@ TEST_CASE("of a large job all timelines are those of its groups, whose members a
 
 TEST_CASE("quantiles are nearest ranks") {
   std::vector<Trial> trials;
-  for (std::int64_t i = 1; i <= 20; ++i) trials.push_back({{i * 1'000'000}, {}, 1, {3'000'000}});
+  for (std::int64_t i = 1; i <= 20; ++i) trials.push_back({{i * 1'000'000}, {}, 1, {{3'000'000}, {}}});
   trials.push_back({{21'000'000}, {}, kNobody, {}});
   const TrialTimes times = trial_times(trials, {{}, 0, 21}, 4, 2);
   CHECK(times.step_ms.median == 22);
@@ -201,6 +255,26 @@ TEST_CASE("quantiles are nearest ranks") {
   REQUIRE(times.last.size() == 1);
   CHECK(times.last[0].trials == 20);
   CHECK(std::abs(times.last[0].awaited_ms - 2) < 1e-9);  // of three others
+}
+
+TEST_CASE("a rank's trials are counted by what held it up most") {
+  const Awaited by_gpu{{5'000'000}, {{{4'000'000}, {1'000'000}, {}, {}}}};
+  const Awaited by_network{{7'000'000}, {{{}, {}, {1'000'000}, {6'000'000}}}};
+  std::vector<Trial> trials(3, Trial{{1'000'000}, {}, 2, by_gpu});
+  trials.push_back({{1'000'000}, {}, 2, by_network});
+  trials.push_back({{1'000'000}, {}, 3, by_network});
+  const TrialTimes times = trial_times(trials, {{}, 0, 5}, 3, 1);
+  REQUIRE(times.last.size() == 2);
+  const auto of = [&](std::size_t rank, Resource resource) { return times.last[rank].by.at(std::size_t(resource)); };
+  CHECK(of(0, Resource::gpu).trials == 3);
+  CHECK(of(0, Resource::host).trials == 0);
+  CHECK(of(0, Resource::network).trials == 1);
+  CHECK(std::abs(of(0, Resource::gpu).awaited_ms - 1.5) < 1e-9);       // three times 4 of four, of two others
+  CHECK(std::abs(of(0, Resource::network).awaited_ms - 0.75) < 1e-9);  // once 6
+  double sum = 0;
+  for (const LastRank::Part& part : times.last[0].by) sum += part.awaited_ms;
+  CHECK(std::abs(sum - times.last[0].awaited_ms) < 1e-9);
+  CHECK(of(1, Resource::network).trials == 1);
 }
 
 TEST_CASE("a rank that dies hangs its job: who waits for whom, and when PyTorch ends it") {

@@ -7,8 +7,8 @@
 namespace foreshard::sim {
 namespace {
 
-Prediction plan_of(std::uint32_t batch, std::uint32_t replicate, const std::vector<RankDifference>& ranks,
-                   const std::vector<SlowAdapter>& adapters = {}) {
+Prediction llama_with(std::uint32_t batch, std::uint32_t replicate, const std::vector<RankDifference>& ranks,
+                      const std::vector<SlowAdapter>& adapters = {}) {
   test::PlannedLlama job = test::llama_on_nodes("h200", replicate, replicate, batch);
   job.request.differences.ranks = ranks;
   job.request.differences.slow_adapters = adapters;
@@ -28,14 +28,14 @@ TEST_CASE("a plan names a slow rank exactly where its step is longer for it, and
   // With 8 samples a GPU the GPU sets the step, with one the host; in one shard group, and with replicas.
   for (const std::uint32_t batch : {1U, 8U})
     for (const std::uint32_t replicate : {1U, 2U}) {
-      const double alike = plan_of(batch, replicate, {}).step_ms;
+      const double alike = llama_with(batch, replicate, {}).step_ms;
       for (const std::uint32_t rank : {0U, 5U})
         for (const double factor : rank == 0 ? std::vector{1.2} : std::vector{1.01, 1.05, 1.2, 2.0})
           for (const bool host : {false, true}) {
             CAPTURE(batch, replicate, rank, factor, host);
             RankDifference slow{.rank = rank};
             (host ? slow.host : slow.kernels) = factor;
-            const Prediction p = plan_of(batch, replicate, {slow});
+            const Prediction p = llama_with(batch, replicate, {slow});
             const auto slower = slower_ranks(p);
             REQUIRE(slower.has_value() == is_long(p, alike));
             CHECK((p.bound_by() == BoundBy::ranks) == slower.has_value());
@@ -51,8 +51,8 @@ TEST_CASE("a plan names a slow rank exactly where its step is longer for it, and
 
 TEST_CASE("of several differences the one is named whose lack makes the step shortest") {
   const RankDifference gpu{.rank = 5, .kernels = 1.3}, host{.rank = 2, .host = 2};
-  const Prediction p = plan_of(8, 1, {gpu, host});
-  const double without_gpu = plan_of(8, 1, {host}).step_ms;
+  const Prediction p = llama_with(8, 1, {gpu, host});
+  const double without_gpu = llama_with(8, 1, {host}).step_ms;
   REQUIRE(is_long(p, without_gpu));
   const auto slower = slower_ranks(p);
   REQUIRE(slower);
@@ -61,8 +61,8 @@ TEST_CASE("of several differences the one is named whose lack makes the step sho
 }
 
 TEST_CASE("of slow ranks that hide one another all are named, with what all cost") {
-  const double alike = plan_of(8, 1, {}).step_ms;
-  const Prediction p = plan_of(8, 1, {{.rank = 3, .kernels = 1.3}, {.rank = 5, .kernels = 1.3}});
+  const double alike = llama_with(8, 1, {}).step_ms;
+  const Prediction p = llama_with(8, 1, {{.rank = 3, .kernels = 1.3}, {.rank = 5, .kernels = 1.3}});
   auto slower = slower_ranks(p);
   REQUIRE(slower);
   CHECK(slower->ranks == std::vector<std::uint32_t>{3, 5});
@@ -71,7 +71,7 @@ TEST_CASE("of slow ranks that hide one another all are named, with what all cost
   CHECK_FALSE(p.stragglers->late);
   CHECK(p.stragglers->equally_late.size() == 2);
   const Prediction more =
-      plan_of(8, 1, {{.rank = 3, .kernels = 1.3}, {.rank = 5, .kernels = 1.3}, {.rank = 6, .kernels = 1.001}});
+      llama_with(8, 1, {{.rank = 3, .kernels = 1.3}, {.rank = 5, .kernels = 1.3}, {.rank = 6, .kernels = 1.001}});
   slower = slower_ranks(more);
   REQUIRE(slower);
   CHECK(slower->what == "rank 3's GPU, rank 5's GPU and what else differs");
@@ -80,10 +80,10 @@ TEST_CASE("of slow ranks that hide one another all are named, with what all cost
 TEST_CASE("more than half of the ranks set the pace, and a link that costs most is no rank") {
   std::vector<RankDifference> five;
   for (std::uint32_t rank = 0; rank < 5; ++rank) five.push_back({.rank = rank, .kernels = 1.3});
-  CHECK_FALSE(slower_ranks(plan_of(8, 1, five)));
+  CHECK_FALSE(slower_ranks(llama_with(8, 1, five)));
   five.pop_back();
-  CHECK(slower_ranks(plan_of(8, 1, five)));
-  const Prediction p = plan_of(8, 2, {{.rank = 5, .kernels = 1.3}}, {{1, 3, 60}});
+  CHECK(slower_ranks(llama_with(8, 1, five)));
+  const Prediction p = llama_with(8, 2, {{.rank = 5, .kernels = 1.3}}, {{1, 3, 60}});
   REQUIRE(p.rank_costs.size() == 2);
   CHECK(p.rank_costs[1].beside_ms > p.rank_costs[0].beside_ms);
   CHECK_FALSE(slower_ranks(p));

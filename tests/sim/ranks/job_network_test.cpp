@@ -349,7 +349,7 @@ void same(const Job& is, const Job& in_order, bool to_the_end) {
     REQUIRE((a.awaited_in == b.awaited_in));
     if (!to_the_end) continue;
     REQUIRE(a.waited == b.waited);
-    REQUIRE(a.awaited == b.awaited);
+    REQUIRE((a.awaited == b.awaited));
     REQUIRE(a.meetings.size() == b.meetings.size());
     for (std::size_t c = 0; c < a.meetings.size(); ++c) {
       REQUIRE(a.meetings[c].size() == b.meetings[c].size());

@@ -104,7 +104,7 @@ TEST_CASE("the others wait for a slow rank, and the step is about as long as if 
   CHECK(step(late.of(0)) > step(even.of(0)));
   CHECK(step(late.of(0)) == step(late.of(5)));
   CHECK(late.of(0).waited > late.of(5).waited);
-  CHECK(late.of(5).awaited > late.of(0).awaited);
+  CHECK(late.of(5).awaited.all > late.of(0).awaited.all);
   const Job all_slow = job(played.program, std::vector<RankTraits>(8, ranks[5]), true, kFastHost);
   const auto all = static_cast<double>(step(all_slow.of(5)));
   CHECK(std::abs(static_cast<double>(step(late.of(5))) / all - 1) < 0.01);
@@ -119,7 +119,7 @@ TEST_CASE("a slow rank of one replica makes the other replicas wait only where t
   // Its own shard group waits in every collective, the other replica in its all-reduces alone.
   CHECK(late.of(0).waited.count > 0);
   CHECK(late.of(5).waited.count > 0);
-  CHECK(late.of(1).awaited > late.of(5).awaited);
+  CHECK(late.of(1).awaited.all > late.of(5).awaited.all);
 }
 
 /// Two collectives of 1 ms on one stream, of communicator `first` and then of the other.
@@ -252,7 +252,7 @@ TEST_CASE("ranks that run at the same time give what one after another gives") {
   for (std::size_t i = 0; i < one.ranks.size(); ++i) {
     REQUIRE(four.ranks[i].step_ends == one.ranks[i].step_ends);
     REQUIRE(four.ranks[i].waited == one.ranks[i].waited);
-    REQUIRE(four.ranks[i].awaited == one.ranks[i].awaited);
+    REQUIRE((four.ranks[i].awaited == one.ranks[i].awaited));
     REQUIRE(four.ranks[i].idle_for_ranks == one.ranks[i].idle_for_ranks);
     played_on += left.ranks[i].step_ends.size() == one.ranks[i].step_ends.size();
     for (std::size_t step = 0; step <= *request.last_step; ++step) {

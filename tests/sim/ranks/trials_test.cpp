@@ -145,9 +145,10 @@ TEST_CASE("ranks that wait for one another take longer than one alone, and each 
     REQUIRE(trial.last < 4);
     ++last[trial.last];
     CHECK(trial.waiting.count > 0);
-    CHECK(trial.awaited.count > 0);
+    CHECK(trial.awaited.all.count > 0);
+    CHECK(trial.awaited.all == trial.awaited.of(Resource::gpu));
     // Nothing overlaps: what all others wait for it is idle time of theirs.
-    CHECK(trial.awaited.count <= 4 * trial.waiting.count + 4);
+    CHECK(trial.awaited.all.count <= 4 * trial.waiting.count + 4);
   }
   for (const int times : last) CHECK(std::abs(times - 100) < 40);
 }
