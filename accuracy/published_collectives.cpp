@@ -91,6 +91,7 @@ std::vector<CollectiveCheck> check_tables(const sim::MachineProfile& machine, Le
   std::vector<CollectiveCheck> out;
   for (std::size_t t = 0; t < machine.collectives.size(); ++t) {
     const sim::CollectiveTable& table = machine.collectives[t];
+    if (table.held_out) continue;
     for (std::size_t p = 0; p < table.points.size(); ++p) {
       sim::CollectiveRequest request{table.kind, table.transport, table.points[p].bytes, table.ranks,
                                      table.ranks_per_node};

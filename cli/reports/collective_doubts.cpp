@@ -10,7 +10,7 @@ namespace foreshard::cli {
 std::vector<std::string> doubts(const sim::MachineProfile& machine, const sim::CollectiveRequest& request,
                                 const sim::CollectivePrice& price, JobShape job) {
   std::vector<std::string> out;
-  if (!price.caveat.empty()) out.push_back(price.caveat);
+  if (!price.caveat.empty() && price.within == 0) out.push_back(price.caveat);
   sim::MachineUse use;
   use.largest_collective = request.bytes;
   use.ranks = {request.ranks};

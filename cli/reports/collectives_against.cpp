@@ -114,8 +114,9 @@ std::string callers_words(const Against& against) {
 
 bool has_point(const sim::MachineProfile& machine, const sim::CollectiveSample& sample) {
   return std::any_of(machine.collectives.begin(), machine.collectives.end(), [&](const sim::CollectiveTable& table) {
-    return table.kind == sample.kind && table.transport == sample.transport && table.ranks == sample.ranks &&
-           table.ranks_per_node == sample.ranks_per_node && table.of_dtypes(sample.dtype, sample.upcasts) &&
+    return !table.held_out && table.kind == sample.kind && table.transport == sample.transport &&
+           table.ranks == sample.ranks && table.ranks_per_node == sample.ranks_per_node &&
+           table.of_dtypes(sample.dtype, sample.upcasts) &&
            std::any_of(table.points.begin(), table.points.end(),
                        [&](const sim::CollectiveTable::Point& point) { return point.bytes == sample.bytes; });
   });

@@ -44,13 +44,14 @@ bool moves_collectives(const Settings& recorded, const Settings& wanted) {
 
 /// Collectives whose prices no measurement stands behind: faster ones shorten what is exposed, slower ones may lengthen
 /// the step by all that they take longer.
-void rest_on_collectives(double half_width, Prediction& p) {
+/// Returns by how much they may lengthen it, a logarithm.
+double rest_on_collectives(double half_width, Prediction& p) {
   const double more = std::exp(half_width) - 1;
   const double less = 1 - std::exp(-half_width);
   const double longer = std::log(1 + more * p.communication_ms / p.step_ms);
-  p.difference = std::hypot(p.difference, longer);
   p.interval.rests_on.push_back(
       {Basis::collectives, -std::log(1 - less * p.exposed_communication_ms / p.step_ms), longer});
+  return longer;
 }
 
 /// Whether each of foreshard's own kernels in the program was measured on the machine.
@@ -332,7 +333,7 @@ void judge_machine(const Workload& recorded, const Workload& adapted, const Mach
   if (from_model(adapted))
     rest_on(Basis::elsewhere, machine.prediction.model_elsewhere, p);
   else if (moves_collectives(recorded.settings, settings))
-    rest_on_collectives(machine.prediction.collectives, p);
+    p.difference = std::hypot(p.difference, rest_on_collectives(machine.prediction.collectives, p));
 }
 
 void judge_elsewhere(const MachineProfile& machine, Prediction& p) {
