@@ -28,9 +28,10 @@ struct SeedsOutcome {
 };
 [[nodiscard]] SeedsOutcome outcome_of(std::span<const SeedForecast> seeds);
 
-/// Whether a change helps. Fewer seeds that run out of memory do, and where as many do, the first of them later. Out of
-/// memory in the same step, less of it reserved helps nobody; nor does it in runs that give segments back in more steps,
-/// retry more often, or call the driver more often to. A run that lives by retries is helped by fewer of them alone.
+/// Whether a change helps. Fewer seeds that run out of memory do, and where as many do, the first of them later.
+/// Out of memory in the same step, less of it reserved helps nobody; nor does it in runs that give segments back in
+/// more steps, retry more often, or call the driver more often to. A run that lives by retries is helped by fewer
+/// of them alone.
 [[nodiscard]] bool helps(const SeedsOutcome& changed, const SeedsOutcome& before);
 
 /// The one that fares worst: out of memory first, then the most retries, then the earliest of them, then the most
