@@ -87,7 +87,8 @@ Json size_json(const CollectiveSize& size) {
             {"why_not_asked", price.why_not_asked.empty() ? Json(nullptr) : Json(price.why_not_asked)},
             {"sms", price.sms},
             {"valid", size.not_valid.empty()},
-            {"not_valid", size.not_valid}};
+            {"not_valid", size.not_valid},
+            {"caveat", price.caveat.empty() ? Json(nullptr) : Json(price.caveat)}};
   if (size.messages) json["messages"] = size_messages_json(size);
   return json;
 }
@@ -155,8 +156,8 @@ void print_collectives(std::ostream& out, const CollectiveSizes& all) {
   print_sizes(out, all);
   print_by_size(out, "runs as", all, [](const CollectiveSize& size) { return size.price.path; });
   print_by_size(out, "rests on", all, [&](const CollectiveSize& size) {
-    if (size.not_valid.empty()) return fmt::format("measured tables of {}", all.machine);
-    return fmt::format("{}", fmt::join(size.not_valid, "; "));
+    if (!size.not_valid.empty()) return fmt::format("{}", fmt::join(size.not_valid, "; "));
+    return size.price.caveat.empty() ? fmt::format("measured tables of {}", all.machine) : size.price.caveat;
   });
 }
 

@@ -295,7 +295,6 @@ Result<int> predict_sizes(const CollectivesOptions& options, Console& console) {
     size.price = cost.price(size.request);
     size.holding = sim::holding(*machine, size.request);
     size.not_valid = doubts(*machine, size.request, size.price, {settings->gpus, settings->nodes});
-    if (size.price.within > 0 && all.sizes.empty()) console.note(size.price.caveat);
     if (options.messages) size.messages = sim::ring_messages(*machine, size.request);
     all.sizes.push_back(std::move(size));
   }

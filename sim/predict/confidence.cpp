@@ -43,8 +43,7 @@ bool moves_collectives(const Settings& recorded, const Settings& wanted) {
 }
 
 /// Collectives whose prices no measurement stands behind: faster ones shorten what is exposed, slower ones may lengthen
-/// the step by all that they take longer.
-/// Returns by how much they may lengthen it, a logarithm.
+/// the step by all that they take longer. Returns by how much, a logarithm.
 double rest_on_collectives(double half_width, Prediction& p) {
   const double more = std::exp(half_width) - 1;
   const double less = 1 - std::exp(-half_width);
