@@ -17,11 +17,13 @@ class ProgramState {
   void begin(std::int32_t step) {
     step_ = step;
     held_.resize(static_cast<std::size_t>(step + 2));
-    const Program& program = program_of(step);
-    std::uint32_t tensors = 0;
-    for (const Op& op : program.ops)
-      if (op.kind == OpKind::alloc) tensors = std::max(tensors, op.tensor.value + 1);
-    held_.back().assign(tensors, BlockHandle{});
+    if (const Program& program = program_of(step); &program != counted_) {
+      counted_ = &program;
+      tensors_ = 0;
+      for (const Op& op : program.ops)
+        if (op.kind == OpKind::alloc) tensors_ = std::max(tensors_, op.tensor.value + 1);
+    }
+    held_.back().assign(tensors_, BlockHandle{});
   }
 
   [[nodiscard]] const Program& program_of(std::int32_t step) const {
@@ -54,6 +56,8 @@ class ProgramState {
   const Workload& workload_;
   bool warm_;
   std::int32_t step_ = -1;
+  const Program* counted_ = nullptr;            // the program that began last: most steps have that of the one before
+  std::uint32_t tensors_ = 0;                   // … and how many tensors it has
   std::vector<std::vector<BlockHandle>> held_;  // by step + 1
 };
 

@@ -10,12 +10,7 @@ void RunRecorder::add_stream(StreamId id, const StreamOptions& options) {
   if (enabled_) run_.streams.push_back({id, options.name, 0, options.priority});
 }
 
-void RunRecorder::block_made(BlockHandle, Bytes size) {
-  if (whole_) run_.blocks.back().size = size;
-}
-
 void RunRecorder::on_event(const AllocatorEvent& event) {
-  if (!whole_) return;
   AllocatorRecord record{
       event.action, event.address, event.size, StreamId{static_cast<std::uint32_t>(event.stream)}, now(), {}};
   if (event.action == AllocatorAction::alloc) {

@@ -27,14 +27,16 @@ class RunRecorder final : public AllocatorObserver {
     return counts_ ? Nanoseconds{static_cast<std::int64_t>(run_.allocator.size())} : device_.host_now();
   }
 
-  [[nodiscard]] bool names_blocks() const { return whole_; }
+  /// Whether it is to be told of blocks and of the allocator's events.
+  [[nodiscard]] bool records_blocks() const { return whole_; }
   [[nodiscard]] Labels& labels() { return run_.labels; }
 
   void add_stream(StreamId id, const StreamOptions& options);
 
   /// What the next block that the allocator hands out is for.
   void expect_block(const BlockRecord& what) { expected_ = what; }
-  void block_made(BlockHandle block, Bytes size);
+  /// The size of the one that it handed out last.
+  void block_made(Bytes size) { run_.blocks.back().size = size; }
   void on_event(const AllocatorEvent& event) override;
 
   void kernel(OpId op, StreamId stream, KernelClass kernel_class, LabelId label, UnitId unit);

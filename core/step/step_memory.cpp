@@ -25,7 +25,7 @@ StepMemory::StepMemory(const Workload& workload, const std::vector<UnitPlan>& pl
       recorder_(recorder),
       returns_(workload.returns, options.repeat_returns, device),
       memory_(memory),
-      allocator_(config, memory_, returns_, &recorder_),
+      allocator_(config, memory_, returns_, recorder.records_blocks() ? &recorder : nullptr),
       programs_(workload, options.warm),
       gradients_(parameters_of(workload)),
       symmetric_gradients_(gradients_.size(), false) {
@@ -59,11 +59,11 @@ void StepMemory::adopt_older(bool as_recorded, ProcessMemory& where) {
 BlockHandle StepMemory::malloc(Bytes bytes, StreamId on, PoolId pool, BlockRecord what) {
   if (capturing_ && pool == kDefaultPool) pool = graph_pool_;
   what.pool = pool;
-  recorder_.expect_block(what);
+  if (recorder_.records_blocks()) recorder_.expect_block(what);
   returns_.next_allocation();
   const auto block = allocator_.malloc(bytes, on == kComputeStream ? current_ : on, pool);
   if (!block) throw AllocationFailed{block.error()};
-  recorder_.block_made(*block, allocator_.block_size(*block));
+  if (recorder_.records_blocks()) recorder_.block_made(allocator_.block_size(*block));
   return *block;
 }
 

@@ -339,7 +339,7 @@ void StepRunner::begin_program(const Program& program) {
   lowering_->begin_program(step_, program);
   ends_.clear();
   program_ = &program;
-  if (recorder_.names_blocks()) {
+  if (recorder_.records_blocks()) {
     const auto [place, is_new] = names_of_.try_emplace(&program);
     if (is_new) place->second = allocation_names(workload_, program, recorder_.labels());
     names_ = &place->second;
