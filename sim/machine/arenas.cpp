@@ -17,31 +17,37 @@ Arenas::Arenas(Address first, Bytes taken) {
   add({first, first + kArena, true, {{first + taken, first + kArena}}});
 }
 
-void Arenas::Arena::measure() {
-  largest = 0;
-  for (const auto& [from, to] : gaps) largest = std::max(largest, to - from);
+void Arenas::measure(Arena& arena) {
+  arena.largest = 0;
+  for (const auto& [from, to] : arena.gaps) arena.largest = std::max(arena.largest, to - from);
+  largest_gap_ = std::max(largest_gap_, arena.largest);
 }
 
 void Arenas::add(Arena arena) {
   const auto above = [](const Extent& a, Address base) { return a.base > base; };
-  extents_.insert(std::lower_bound(extents_.begin(), extents_.end(), arena.base, above), {arena.base, arena.end});
-  arena.measure();
+  const auto place = std::lower_bound(extents_.begin(), extents_.end(), arena.base, above);
+  if (place != extents_.begin()) largest_hole_ = std::max(largest_hole_, std::prev(place)->base - arena.end);
+  if (place != extents_.end()) largest_hole_ = std::max(largest_hole_, arena.base - place->end);
+  extents_.insert(place, {arena.base, arena.end});
+  measure(arena);
   arenas_.push_back(std::move(arena));
 }
 
 void Arenas::remove(const Arena* arena) {
   std::erase_if(extents_, [&](const Extent& extent) { return extent.base == arena->base; });
   arenas_.erase(arenas_.begin() + (arena - arenas_.data()));
+  largest_hole_ = ~Bytes{0};
 }
 
-Address Arenas::new_arena_base(Bytes arena_size, bool aligned) const {
+Address Arenas::new_arena_base(Bytes arena_size, bool aligned) {
   const Bytes needed = aligned ? arena_size + kHuge : arena_size;
   const auto place_below = [&](Address top) {
     const Address base = top - arena_size;
     return aligned ? base / kHuge * kHuge : base;
   };
-  for (std::size_t i = 0; i + 1 < extents_.size(); ++i)
+  for (std::size_t i = 0; needed < largest_hole_ && i + 1 < extents_.size(); ++i)
     if (extents_[i].base - extents_[i + 1].end > needed) return place_below(extents_[i].base);
+  largest_hole_ = std::min(largest_hole_, needed);
   return place_below(extents_.back().base);
 }
 
@@ -51,12 +57,12 @@ void Arenas::take(Arena& arena, Address address, Bytes size) {
   arena.gaps.erase(gap);
   if (begin < address) arena.gaps.emplace(begin, address);
   if (address + size < end) arena.gaps.emplace(address + size, end);
-  arena.measure();
+  measure(arena);
 }
 
 Address Arenas::allocate(Bytes size) {
   FORESHARD_CHECK(size > 0, "cudaMalloc of nothing");
-  for (std::size_t i = arenas_.size(); i-- > 0;) {
+  for (std::size_t i = size <= largest_gap_ ? arenas_.size() : 0; i-- > 0;) {
     if (arenas_[i].largest < size) continue;
     Address best = 0;
     Bytes best_size = 0;
@@ -69,10 +75,12 @@ Address Arenas::allocate(Bytes size) {
     live_.emplace(best, size);
     return best;
   }
+  largest_gap_ = std::min(largest_gap_, size - 1);
   const Bytes arena_size = round_up(size, kArena);
   const Address base = new_arena_base(arena_size, size % kHuge == 0);
-  add({base, base + arena_size, false, {{base, base + arena_size}}});
-  take(arenas_.back(), base, size);
+  Arena arena{base, base + arena_size, false, {}};
+  if (size < arena_size) arena.gaps.emplace(base + size, base + arena_size);
+  add(std::move(arena));
   live_.emplace(base, size);
   return base;
 }
@@ -120,7 +128,7 @@ bool Arenas::place(Address address, Bytes size) {
       if (gap_begin < at) arena->gaps.emplace(gap_begin, at);
       if (gap_end > end) gap = arena->gaps.emplace(end, gap_end).first;
     }
-    arena->measure();
+    measure(*arena);
     at = end;
   }
   live_.emplace(address, size);
@@ -147,7 +155,7 @@ void Arenas::free(Address address) {
       arena->gaps.erase(next);
     }
     arena->gaps.emplace(from, to);
-    arena->measure();
+    measure(*arena);
     if (!arena->shared && from == arena->base && to == arena->end) remove(arena);
   }
 }

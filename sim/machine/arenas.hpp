@@ -40,24 +40,28 @@ class Arenas {
     bool shared = false;              // holds ranges of others, so it never disappears
     std::map<Address, Address> gaps;  // begin → end, disjoint, never touching
     Bytes largest = 0;                // of the gaps; what is too large for it passes by
-    void measure();
   };
   struct Extent {
     Address base = 0;
     Address end = 0;
   };
 
-  [[nodiscard]] Address new_arena_base(Bytes arena_size, bool aligned) const;
+  [[nodiscard]] Address new_arena_base(Bytes arena_size, bool aligned);
   Arena* arena_of(Address address);
   void add(Arena arena);
   void remove(const Arena* arena);
-  static void take(Arena& arena, Address address, Bytes size);
+  /// After any change of an arena's gaps.
+  void measure(Arena& arena);
+  void take(Arena& arena, Address address, Bytes size);
   /// Arenas that cover [begin, end) where none does yet, so that a recorded range fits.
   void cover(Address begin, Address end);
 
   std::vector<Arena> arenas_;      // oldest first
   std::vector<Extent> extents_;    // of the arenas, highest first
   std::map<Address, Bytes> live_;  // ranges handed out
+  // Bounds, so that mostly nothing is looked through in vain:
+  Bytes largest_gap_ = 0;   // no gap of an arena is larger
+  Bytes largest_hole_ = 0;  // … and no hole between arenas
 };
 
 }  // namespace foreshard::sim

@@ -1,7 +1,13 @@
 #include "sim/machine/address_space.hpp"
 
+#include <algorithm>
 #include <fstream>
+#include <map>
+#include <optional>
+#include <random>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "tests/catch.hpp"
 
@@ -130,6 +136,89 @@ TEST_CASE("each kind of memory has addresses of its own") {
   CHECK(registered - symmetric > (Address{1} << 40));
   memory.free(symmetric);
   CHECK(memory.used() == 4 * kMiB);
+}
+
+/// The rule of sim/machine/arenas.hpp, with everything looked through at each request.
+class PlainArenas {
+ public:
+  explicit PlainArenas(Address first) : arenas_{{first, first + kArena}} { live_[first] = 8 * kMiB; }
+
+  Address allocate(Bytes size) {
+    std::optional<Address> address;
+    for (auto arena = arenas_.rbegin(); arena != arenas_.rend() && !address; ++arena)
+      address = smallest_gap(*arena, size);
+    if (!address) address = new_arena(round_up(size, kArena), size % kHuge == 0);
+    live_[*address] = size;
+    return *address;
+  }
+
+  void free(Address address) {
+    live_.erase(address);
+    std::erase_if(arenas_, [&](const Extent& arena) {
+      const auto next = live_.lower_bound(arena.first);
+      return next == live_.end() || next->first >= arena.second;
+    });
+  }
+
+ private:
+  using Extent = std::pair<Address, Address>;
+  static constexpr Bytes kArena = 32 * kMiB;
+  static constexpr Bytes kHuge = 512 * kMiB;
+
+  [[nodiscard]] std::optional<Address> smallest_gap(const Extent& arena, Bytes size) const {
+    std::optional<Address> best;
+    Bytes best_size = 0;
+    Address from = arena.first;
+    const auto look = [&](Address to) {
+      if (to - from < size || (best && to - from >= best_size)) return;
+      best = from;
+      best_size = to - from;
+    };
+    for (auto at = live_.lower_bound(arena.first); at != live_.end() && at->first < arena.second; ++at) {
+      look(at->first);
+      from = at->first + at->second;
+    }
+    look(arena.second);
+    return best;
+  }
+
+  Address new_arena(Bytes size, bool aligned) {
+    std::vector<Extent> sorted = arenas_;
+    std::sort(sorted.begin(), sorted.end());
+    Address top = sorted.front().first;
+    for (std::size_t i = 1; i < sorted.size(); ++i)
+      if (sorted[i].first - sorted[i - 1].second > size + (aligned ? kHuge : 0)) top = sorted[i].first;
+    const Address base = aligned ? (top - size) / kHuge * kHuge : top - size;
+    arenas_.emplace_back(base, base + size);
+    return base;
+  }
+
+  std::vector<Extent> arenas_;  // oldest first
+  std::map<Address, Bytes> live_;
+};
+
+TEST_CASE("random requests get the addresses of the rule with everything looked through") {
+  constexpr Bytes kSizes[] = {2, 20, 22, 30, 64, 100, 512, 1024};  // MiB
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    SimMemory memory(plenty());
+    PlainArenas plain(plenty().first_arena);
+    std::vector<Address> live;
+    for (std::uint32_t i = 0; i < 600; ++i) {
+      INFO("seed " << seed << ", request " << i);
+      const bool shrinks = i % 200 >= 100;
+      if (!live.empty() && random() % 100 < (shrinks ? 70 : 30)) {
+        std::swap(live[random() % live.size()], live.back());
+        memory.free(live.back());
+        plain.free(live.back());
+        live.pop_back();
+        continue;
+      }
+      const Bytes size = kSizes[random() % std::size(kSizes)] * kMiB;
+      live.push_back(plain.allocate(size));
+      REQUIRE(memory.allocate(MemoryKind::device, size) == live.back());
+    }
+  }
 }
 
 }  // namespace
