@@ -52,8 +52,10 @@ OpId OpTable::submit(const EngineOp& op, std::uint32_t known_running_op) {
   Op out;
   out.work = op.work.count << kWorkShift;
   out.waits_for = {static_cast<std::uint32_t>(wait_pool_.size()), static_cast<std::uint32_t>(stream.waits.size())};
-  wait_pool_.insert(wait_pool_.end(), stream.waits.begin(), stream.waits.end());
-  stream.waits.clear();
+  if (!stream.waits.empty()) {
+    wait_pool_.insert(wait_pool_.end(), stream.waits.begin(), stream.waits.end());
+    stream.waits.clear();
+  }
   out.stream = op.stream;
   out.place = static_cast<std::uint32_t>(stream.ops.size());
   if (!stream.ops.empty()) ops_[stream.ops.back()].behind = id;

@@ -72,7 +72,7 @@ CommunicatorId SimDevice::create_communicator(const CommunicatorOptions& options
   return table_.add_communicator();
 }
 
-OpId SimDevice::submit(EngineOp op, std::uint32_t same_as, std::uint32_t* running_op) {
+OpId SimDevice::submit(EngineOp&& op, std::uint32_t same_as, std::uint32_t* running_op) {
   if (in_graph_) {
     host_work(machine_.latencies.graph_node);
     op.of_graph = true;
@@ -99,12 +99,14 @@ OpId SimDevice::launch_cost(StreamId stream, const KernelWork& work) {
   if (needs_price(work)) {
     const KernelPrices::Priced& price = prices_.of(work);
     op.work = price.time;
-    op.running_op = kernel_running_op(stream_places_[stream.value], price.kernel_class, price.demand);
-    return submit(op, price.index, &running_op_of(price.index, stream));
+    std::uint32_t& known = running_op_of(price.index, stream);
+    if (known == kNoRunningOp || options_.log != nullptr)
+      op.running_op = kernel_running_op(stream_places_[stream.value], price.kernel_class, price.demand);
+    return submit(std::move(op), price.index, &known);
   }
   op.work = std::min(work.work, kLongestOp);
   op.running_op = kernel_running_op(stream_places_[stream.value], work.kernel_class, kernel_demand(machine_, work));
-  return submit(op);
+  return submit(std::move(op));
 }
 
 OpId SimDevice::launch(StreamId stream, const KernelLaunch& kernel) {
@@ -263,7 +265,7 @@ std::vector<Nanoseconds> SimDevice::replay(const DeviceLog& log, std::optional<O
         create_communicator(log.communicators()[call.a]);
         break;
       case DeviceLog::Kind::submit:
-        submit(log.ops()[call.a], DeviceLog::kOnce, &running_ops[call.a]);
+        submit(EngineOp(log.ops()[call.a]), DeviceLog::kOnce, &running_ops[call.a]);
         break;
       case DeviceLog::Kind::record:
         static_cast<void>(record_event(StreamId{call.a}));

@@ -147,7 +147,7 @@ class SimDevice final : public Device {
   }
   /// Submits at the host's time, which is that after waiting for room. `same_as` as DeviceLog's.
   /// `running_op`: what equal ops share with OpTable::submit(), filled in by the first of them.
-  OpId submit(EngineOp op, std::uint32_t same_as = DeviceLog::kOnce, std::uint32_t* running_op = nullptr);
+  OpId submit(EngineOp&& op, std::uint32_t same_as = DeviceLog::kOnce, std::uint32_t* running_op = nullptr);
   /// Of a kernel of this price on that stream.
   std::uint32_t& running_op_of(std::uint32_t price, StreamId stream);
   OpId launch_cost(StreamId stream, const KernelWork& work);
