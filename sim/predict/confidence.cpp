@@ -55,6 +55,9 @@ double rest_on_collectives(double half_width, Prediction& p) {
 
 /// Whether each of foreshard's own kernels in the program was measured on the machine.
 bool measures_own_kernels(const MachineProfile& machine, const Workload& workload) {
+  const std::vector<std::string>& labels = workload.labels.texts();
+  if (std::none_of(labels.begin(), labels.end(), [](const std::string& label) { return own_kernel(label); }))
+    return true;
   for (const Program& program : workload.steps)
     for (const Op& op : program.ops) {
       if (op.kind != OpKind::kernel || op.kernel.bytes == 0) continue;
