@@ -66,10 +66,10 @@ struct PrivatePool {
 
 inline void insert_free(Block* block) {
   block->gc_base = block->home->pool->call_count;
-  block->place = block->home->free.insert(FreeKey{block->size, block->counter, block->address, block}).first;
+  block->place = block->home->free.insert(FreeKey{block->size, block->counter, block->address, block});
 }
 inline void insert_unmapped(Block* block) {
-  block->place = block->home->unmapped.insert(FreeKey{0, 0, block->address, block}).first;
+  block->place = block->home->unmapped.insert(FreeKey{0, 0, block->address, block});
 }
 inline void erase_from_set(Block* block) {
   (block->mapped ? block->home->free : block->home->unmapped).erase(block->place);

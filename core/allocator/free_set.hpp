@@ -83,6 +83,7 @@ struct NodeAllocator {
   }
 };
 
-using FreeSet = std::set<FreeKey, FreeKeyOrder, NodeAllocator<FreeKey>>;
+/// No two keys are equal; a multiset does not look for an equal one at each insertion.
+using FreeSet = std::multiset<FreeKey, FreeKeyOrder, NodeAllocator<FreeKey>>;
 
 }  // namespace foreshard::allocator_detail
