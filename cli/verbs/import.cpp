@@ -271,6 +271,13 @@ std::vector<std::string> files_read(const traces::ImportRequest& request) {
   return files;
 }
 
+/// The recorder's words are known here, and not to what read the files.
+Error explained(Error error, const ImportOptions& options) {
+  if (error.kind == ErrorKind::mismatch && !options.recorder_problems.empty())
+    error.hint = "what the recorder says may be why; else " + error.hint;
+  return error;
+}
+
 Result<int> import_files(ImportOptions& options, Console& console) {
   FORESHARD_TRY(may_write(options.output, options.force));
   if (!options.write_about.empty()) FORESHARD_TRY(may_write(options.write_about, options.force));
@@ -284,7 +291,7 @@ Result<int> import_files(ImportOptions& options, Console& console) {
   options.request.on_stage = [&](std::string_view what) { progress.emplace(console, std::string(what)); };
   auto imported = traces::import_recording(options.request);
   progress.reset();
-  FORESHARD_TRY(imported);
+  if (!imported) return tl::unexpected(explained(imported.error(), options));
   const std::uint64_t lost = report_stats(console, imported->run, options.request.about.empty());
   if (options.strict && lost > 0)
     return fail(ErrorKind::input, fmt::format("{} entries are odd, and --strict is set", lost), {},

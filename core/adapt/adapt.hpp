@@ -21,7 +21,7 @@ struct AdaptedWorkload {
   std::vector<std::string> time_unknown = {};
 };
 
-/// `workload` at `wanted`. The optimizer's times stay those of the workload's own (sim/predict/price_optimizer.hpp).
+/// `workload` at `wanted`. The optimizer's times stay those of the workload's own (sim/predict/price_sections.hpp).
 /// Fails with ErrorKind::usage, naming the setting and what would work instead, where a capture cannot tell: another
 /// batch, sequence length or compute dtype, …
 [[nodiscard]] Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted);

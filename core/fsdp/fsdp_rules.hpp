@@ -5,6 +5,7 @@
 // A rule is added as a row of version_rules.cpp, a field here and the line in fsdp_rules() that sets it.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace foreshard {
@@ -28,6 +29,10 @@ struct FsdpRules {
   /// A group's gradients are freed before the reduce-scatter's output is allocated (main). Before, a loop variable of
   /// foreach_reduce keeps the last one until it returns.
   bool frees_gradients_first = false;
+  /// Whether it is kept: a shard group of one rank has no such loop.
+  [[nodiscard]] bool keeps_last_gradient(std::uint32_t shard_ranks) const {
+    return shard_ranks > 1 && !frees_gradients_first;
+  }
 
   bool operator==(const FsdpRules&) const = default;
 };

@@ -148,7 +148,7 @@ Allocation FullyShard::copy_in_gradients(ParamGroupId id, ChunkCat& cat, const s
 std::vector<BufferRef> FullyShard::free_copied_gradients(ParamGroupId id, const ChunkCat& cat, BufferRef chunked) {
   const ParamGroupPlan& p = plan(id);
   const std::size_t last = cat.inputs.size() - 1;
-  const bool loops = p.shard_ranks > 1 && !rules_.frees_gradients_first;
+  const bool loops = rules_.keeps_last_gradient(p.shard_ranks);
   std::vector<BufferRef> kept;
   for (std::size_t k = cat.inputs.size(); k-- > 0;) {
     const ChunkCat::Input& input = cat.inputs[k];

@@ -239,8 +239,8 @@ void StepRunner::run_op(const Op& op) {
     case OpKind::hook:
       run_hook(op);
       break;
-    case OpKind::synchronize:
-      device_.synchronize_stream(kComputeStream);
+    case OpKind::synchronize:  // a program that can be captured does without
+      if (!emitter_.capturing()) device_.synchronize_stream(kComputeStream);
       break;
     case OpKind::kernel:
       lowering_->kernel(op, streams_.user(op.user_stream));

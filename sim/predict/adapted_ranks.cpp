@@ -12,7 +12,7 @@
 #include "core/settings/settings_names.hpp"
 #include "core/workload/workload_names.hpp"
 #include "sim/compute/prices.hpp"
-#include "sim/predict/price_optimizer.hpp"
+#include "sim/predict/price_sections.hpp"
 #include "sim/predict/reprice.hpp"
 
 namespace foreshard::sim {
@@ -46,8 +46,8 @@ Result<Workload> adapted_source(const RankDifference& difference, const PredictR
   Workload out = std::move(other->workload);
   const auto elsewhere = recorded_elsewhere(source, machine);
   if (elsewhere && elsewhere->profile) reprice(out, *elsewhere->profile, machine, request.settings.pytorch);
-  if (exchanges_optimizer(source, request.settings))
-    if (const auto priced = price_optimizer(out, request.settings, machine, p.host_scale.factor); !priced)
+  if (exchanges_sections(source, request.settings))
+    if (const auto priced = price_sections(out, request.settings, machine, p.host_scale.factor); !priced)
       warn_of_rank(difference.rank, {priced.error().what}, p);
   if (elsewhere && !elsewhere->profile)
     warn_of_rank(difference.rank, {fmt::format("recorded on {}, of which there is no profile", elsewhere->gpu)}, p);

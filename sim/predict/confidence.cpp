@@ -14,6 +14,7 @@
 #include "core/settings/version_rules.hpp"
 #include "sim/compute/measured.hpp"
 #include "sim/machine/node_note.hpp"
+#include "sim/predict/cuda_graph.hpp"
 #include "sim/predict/machine_use.hpp"
 
 namespace foreshard::sim {
@@ -324,6 +325,11 @@ void judge_machine(const Workload& recorded, const Workload& adapted, const Mach
         "measured: no recording that the model rests on has them",
         p);
   }
+  if (settings.cuda_graph && waits_in_passes(recorded))
+    estimate(
+        "cuda_graph: the host waits for the GPU in forward or backward, where a capture fails unless the program does "
+        "without, as transformers' masks do; what it does instead is not in the recording, and the wait is left out",
+        p);
   if (replays_own_collectives(adapted, settings)) {
     elsewhere = true;
     estimate(

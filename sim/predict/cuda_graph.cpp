@@ -10,14 +10,11 @@
 namespace foreshard::sim {
 namespace {
 
-/// Whether the host waits for the GPU between the begin of forward and the end of backward.
-bool waits_in_passes(const Program& program) {
-  bool inside = false;
-  return std::any_of(program.ops.begin(), program.ops.end(), [&](const Op& op) {
-    if (op.kind == OpKind::hook && op.hook == Hook::forward_begin) inside = true;
-    if (op.kind == OpKind::hook && op.hook == Hook::backward_end) inside = false;
-    return inside && op.kind == OpKind::synchronize;
-  });
+bool waits_in(const Program& program) {
+  const CapturedOps passes = captured_ops(program);
+  const auto begin = program.ops.begin();
+  return std::any_of(begin + static_cast<std::ptrdiff_t>(passes.begin), begin + static_cast<std::ptrdiff_t>(passes.end),
+                     [](const Op& op) { return op.kind == OpKind::synchronize; });
 }
 
 /// Whether foreshard's own program makes data between the begin of forward and the end of backward: that of every
@@ -42,6 +39,10 @@ Result<void> check_capturable(const Workload& workload, const Settings& settings
               "cuda_graph", "take --cuda-graph none");
 }
 
+bool waits_in_passes(const Workload& workload) {
+  return std::any_of(workload.steps.begin(), workload.steps.end(), waits_in);
+}
+
 std::string not_capturable(const Workload& workload, const Settings& settings) {
   if (records_streams(workload, settings))
     return "record_stream: blocks that the capture frees come back behind it, which is not modelled";
@@ -49,8 +50,6 @@ std::string not_capturable(const Workload& workload, const Settings& settings) {
   if (!workload.recorded.empty()) return "its steps differ: each size needs a graph of its own";
   if (workload.steps.empty() || captured_ops(workload.steps.back()).end == 0)
     return "its step has no forward with a backward behind it";
-  if (std::any_of(workload.steps.begin(), workload.steps.end(), waits_in_passes))
-    return "the host waits for the GPU in forward or backward, which a capture cannot do";
   if (workload.lowering == Lowering::foreshard &&
       std::any_of(workload.steps.begin(), workload.steps.end(), makes_data_in_passes))
     return "the data of later microbatches is made inside of the capture, and replays would repeat it";

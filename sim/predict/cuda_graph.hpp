@@ -14,6 +14,11 @@ namespace foreshard::sim {
 /// are asked as if they had one.
 [[nodiscard]] std::string not_capturable(const Workload& workload, const Settings& settings);
 
+/// Whether the host waits for the GPU between the begin of forward and the end of backward. A capture fails there,
+/// unless the program does without while it is captured, as transformers' masks do (masking_utils.py, is_tracing); what
+/// it does instead is in no eager recording. Plans leave the waits out.
+[[nodiscard]] bool waits_in_passes(const Workload& workload);
+
 /// Whether a graph is worth offering as a remedy. Of foreshard's own program it is not: its host issues fast enough not
 /// to hold the GPUs up, so that a graph was slower in five of nine runs on 4 x H200, and its own collectives take a
 /// form there that was not measured (docs/cuda_graphs.md, "On GPUs"). Who asks for one still gets it.

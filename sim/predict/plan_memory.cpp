@@ -111,13 +111,13 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
 }
 
 Result<void> add_peak_range(const Workload& adapted, const MachineProfile& machine, const PredictRequest& request,
-                            SimulationRequest simulation, Prediction& p) {
+                            SimulationRequest simulation, bool host_priced, Prediction& p) {
   p.least_peaks = p.most_peaks = largest_peaks(p);
   if (!p.peaks_depend_on_time || p.out_of_memory) return {};
   simulation.steps.record = false;
   const double planned = simulation.options.host_scale;
-  const double range =
-      1 + (from_model(adapted) ? std::expm1(machine.prediction.model_host) : machine.prediction.host_speed_range);
+  const bool modelled = host_priced || from_model(adapted);
+  const double range = 1 + (modelled ? std::expm1(machine.prediction.model_host) : machine.prediction.host_speed_range);
   const double fast = std::min(p.host_scale.factor, planned) / range;
   const double slow = std::max(p.host_scale.recorded_factor, planned) * range;
   for (int i = 0; i < kHostSpeeds; ++i) {

@@ -160,8 +160,8 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Setti
   const std::vector<double> measured = measured_by_step(workload);
   for (std::size_t step = 1; step < std::min(measured.size(), p.steps.size()); ++step)
     p.steps[step].measured_ms = measured[step];
-  const bool may_capture =
-      !settings.cuda_graph && offers_graph(workload.lowering) && not_capturable(workload, settings).empty();
+  const bool may_capture = !settings.cuda_graph && offers_graph(workload.lowering) &&
+                           not_capturable(workload, settings).empty() && !waits_in_passes(workload);
   warn(spec, from_model(workload), may_capture, p);
   judge_retries(simulation, p);
 }

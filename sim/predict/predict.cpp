@@ -28,7 +28,7 @@
 #include "sim/predict/length_trials.hpp"
 #include "sim/predict/plan_memory.hpp"
 #include "sim/predict/plan_times.hpp"
-#include "sim/predict/price_optimizer.hpp"
+#include "sim/predict/price_sections.hpp"
 #include "sim/predict/reprice.hpp"
 #include "sim/predict/simulate.hpp"
 #include "sim/predict/simulate_ranks.hpp"
@@ -64,23 +64,18 @@ void move_to(const MachineProfile& machine, const RecordedElsewhere& elsewhere, 
   if (elsewhere.profile) p.repriced = reprice(workload, *elsewhere.profile, machine, pytorch);
 }
 
-/// The optimizer that is wanted where the workload has another one's times; none: it has its own, or they are not
-/// known.
-std::optional<PricedOptimizer> exchange_optimizer(const Workload& recorded, const MachineProfile& machine,
-                                                  const Settings& settings, Workload& adapted, Prediction& p) {
-  if (!exchanges_optimizer(recorded, settings)) return std::nullopt;
-  const auto priced = price_optimizer(adapted, settings, machine, p.host_scale.factor);
+/// What the recording has no times of gets the machine's; none: it has all of its own, or they are not known.
+std::optional<PricedSections> exchange_sections(const Workload& recorded, const MachineProfile& machine,
+                                                const Settings& settings, Workload& adapted, Prediction& p) {
+  if (!exchanges_sections(recorded, settings)) return std::nullopt;
+  auto priced = price_sections(adapted, settings, machine, p.host_scale.factor);
   if (!priced) {
     p.time_unknown.push_back(priced.error().what);
     estimate(priced.error().what, p);
     return std::nullopt;
   }
-  if (!from_model(recorded))
-    p.warnings.push_back(
-        fmt::format("the optimizer's kernels and the host's time for them are priced by profile {}, as "
-                    "those of a model: the recording's are {}'s",
-                    machine.name, name(recorded.settings.optimizer)));
-  return *priced;
+  if (!from_model(recorded)) p.warnings.insert(p.warnings.end(), priced->warnings.begin(), priced->warnings.end());
+  return std::move(*priced);
 }
 
 void add_info(const Workload& workload, const MachineProfile& machine, const Settings& settings, Prediction& p) {
@@ -219,8 +214,8 @@ Result<void> add_beside(const Workload& adapted, const PredictRequest& request, 
   FORESHARD_TRY(other);
   if (const auto elsewhere = recorded_elsewhere(*beside.workload, machine); elsewhere && elsewhere->profile)
     reprice(other->workload, *elsewhere->profile, machine, settings.pytorch);
-  if (exchanges_optimizer(*beside.workload, settings))
-    FORESHARD_TRY(price_optimizer(other->workload, settings, machine, plan->host_scale.factor));
+  if (exchanges_sections(*beside.workload, settings))
+    FORESHARD_TRY(price_sections(other->workload, settings, machine, plan->host_scale.factor));
   BesideTimes out{beside.workload->name, settings.nodes, settings.replicate, plan->step_ms, false, {}, 0, 0, 0};
   const auto steps = simulate_beside(adapted, request.settings, machine, simulation_request, others.differences,
                                      simulation, {other->workload, settings, plan->host_scale.factor});
@@ -447,7 +442,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   if (!workload.recorded.empty()) request.steps = static_cast<std::int32_t>(workload.recorded.size());
   const auto elsewhere = recorded_elsewhere(workload, machine);
   const bool changes =
-      elsewhere || rewrites(workload, request.settings) || exchanges_optimizer(workload, request.settings);
+      elsewhere || rewrites(workload, request.settings) || exchanges_sections(workload, request.settings);
   auto adapted = changes ? adapt(workload, request.settings) : leave_as_is(workload, request.settings);
   FORESHARD_TRY(adapted);
   Prediction p;
@@ -462,7 +457,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   add_differences(workload, request, p);
   p.host = host_confidence(workload);
   if (elsewhere) move_to(machine, *elsewhere, request.settings.pytorch, adapted->workload, p);
-  const auto optimizer = exchange_optimizer(workload, machine, request.settings, adapted->workload, p);
+  const auto priced = exchange_sections(workload, machine, request.settings, adapted->workload, p);
   const Workload& w = changes ? adapted->workload : workload;
   const SimulationRequest simulation_request = simulation_of(w, request, p.host_scale);
   p.run.units = w.units;
@@ -475,7 +470,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.deadlock = simulation.deadlock;
   p.collectives_ran = simulation.collectives_ran;
   add_memory(w, request, simulation, p);
-  FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, p));
+  FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, priced.has_value(), p));
   const bool timed = w.has_timing && p.time_unknown.empty() && !p.out_of_memory && !p.deadlock && !request.memory_only;
   if (timed && request.step_alone) FORESHARD_TRY(add_step_alone(workload, w, machine, request, simulation, p));
   if (timed && !request.step_alone) {
@@ -489,7 +484,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     FORESHARD_TRY(add_flapping(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_ranks(w, request, machine, simulation_request, others, *ranks, p));
     judge_basis(machine.prediction, workload, request.settings, bound.host, *found, p);
-    if (optimizer) judge_optimizer(machine.prediction, *optimizer, p);
+    if (priced) judge_sections(machine.prediction, *priced, p);
     judge_gemms(machine.prediction, workload, others.gemms, p);
   }
   add_work(workload, w, machine, request.settings, timed && !request.step_alone, p);

@@ -203,7 +203,7 @@ Result<std::vector<ImportStat>> set_requires_grad(CaptureInput& input, std::span
                                                   std::span<const Range> ranges) {
   const auto plans = plan_units(input.settings, input.units, input.sm_count);
   FORESHARD_TRY(plans);
-  const Trained trained = find_trained(events, ranges, input.units, *plans);
+  const Trained trained = find_trained(events, ranges, input.units, *plans, fsdp_rules(input.settings.pytorch));
   std::size_t next = 0;
   for (Unit& unit : input.units)
     for (Parameter& parameter : unit.parameters) {

@@ -280,7 +280,8 @@ Error Recogniser::mismatch_error(const Mismatch& mismatch, const HookPlace& plac
   return {ErrorKind::mismatch, fmt::format("FSDP2's rules expect {}, the recording has {}", mismatch.expected, found),
           fmt::format("snapshot request {} (step {}, {:.3f} ms, hook {} of unit \"{}\")", position_, place.step,
                       place.time.ms(), name(place.hook), unit),
-          "check the about file: settings, units and their parameters must be those of the recorded run"};
+          "check the about file: settings, units and their parameters must be those of the recorded run; "
+          "--no-workload imports it for explain, view and compare alone"};
 }
 
 Result<Recognition> Recogniser::run() {

@@ -15,11 +15,11 @@ namespace {
 /// What a unit's first reduction shows.
 struct Reduced {
   Bytes input = 0;           ///< of the reduce-scatter
-  std::vector<Bytes> freed;  ///< gradients in the parameters' order, without the last
+  std::vector<Bytes> freed;  ///< gradients in the parameters' order; without the last where the rules keep it
 };
 
 /// The events [first, last) of a range that starts with frees, then: input, metadata, free of the metadata, frees of
-/// gradients from the last but one to the first (FullyShard::reduce).
+/// gradients from the last, or the last but one, to the first (FullyShard::reduce).
 std::optional<Reduced> read_reduction(std::span<const CaptureEvent> events, std::size_t first) {
   while (first < events.size() && !events[first].allocates) ++first;
   if (first + 2 >= events.size()) return std::nullopt;
@@ -32,15 +32,19 @@ std::optional<Reduced> read_reduction(std::span<const CaptureEvent> events, std:
   return out;
 }
 
-/// Finds parameters, in order, whose gradients are `freed` and one more, and whose chunks fill the input.
+/// Finds parameters, in order, whose gradients are `freed` and, where `keeps_last`, one more, and whose chunks fill the
+/// input.
 class Search {
  public:
-  Search(const ParamGroupPlan& group, const Reduced& reduced, bool accumulated)
-      : group_(group), reduced_(reduced), accumulated_(accumulated) {}
+  Search(const ParamGroupPlan& group, const Reduced& reduced, bool keeps_last, bool accumulated)
+      : group_(group),
+        reduced_(reduced),
+        gradients_(reduced.freed.size() + (keeps_last ? 1 : 0)),
+        accumulated_(accumulated) {}
 
   /// Indices into the group, or none.
   [[nodiscard]] std::optional<std::vector<std::size_t>> find() {
-    if (!descend(group_.parameters.size(), reduced_.freed.size() + 1, reduced_.input)) return std::nullopt;
+    if (!descend(group_.parameters.size(), gradients_, reduced_.input)) return std::nullopt;
     return found_;
   }
   /// Whether leaving out one that was found, for an equal one, fits as well.
@@ -59,13 +63,13 @@ class Search {
     return (accumulated_ ? p.reduce_chunk : p.sent_chunk) * group_.shard_ranks;
   }
   /// Of the parameters before `end`, backwards: frozen ones are mostly the first of a model. `gradients` are still to
-  /// be found; nothing shows the size of the last one.
+  /// be found; nothing shows the size of the last one that is kept.
   bool descend(std::size_t end, std::size_t gradients, Bytes left) {
     if (gradients == 0) return left == 0;
     if (end == 0 || !failed_.emplace(end, gradients, left).second) return false;
     const ParameterPlan& p = group_.parameters[end - 1];
-    const bool last = gradients == reduced_.freed.size() + 1;
-    if (chunk(p) <= left && (last || reduced_.freed[gradients - 1] == gradient(p))) {
+    const bool unseen = gradients > reduced_.freed.size();
+    if (chunk(p) <= left && (unseen || reduced_.freed[gradients - 1] == gradient(p))) {
       found_.push_back(end - 1);
       if (descend(end - 1, gradients - 1, left - chunk(p))) return true;
       found_.pop_back();
@@ -75,6 +79,7 @@ class Search {
 
   const ParamGroupPlan& group_;
   const Reduced& reduced_;
+  std::size_t gradients_;
   bool accumulated_;
   std::vector<std::size_t> found_;
   std::set<std::tuple<std::size_t, std::size_t, Bytes>> failed_;
@@ -104,7 +109,8 @@ std::map<UnitId, Nanoseconds> first_reductions(std::span<const Range> ranges, st
 
 /// Indices into the group of the parameters whose gradients the reduction at `start` holds; none: its sizes fit none.
 std::optional<std::vector<std::size_t>> reduced_parameters(std::span<const CaptureEvent> events, Nanoseconds start,
-                                                           const ParamGroupPlan& group, bool& alike) {
+                                                           const ParamGroupPlan& group, const FsdpRules& rules,
+                                                           bool& alike) {
   std::vector<std::size_t> all(group.parameters.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   const auto at = std::lower_bound(events.begin(), events.end(), start,
@@ -113,7 +119,7 @@ std::optional<std::vector<std::size_t>> reduced_parameters(std::span<const Captu
   if (!reduced) return std::nullopt;
   if (reduces_all(group, reduced->input)) return all;
   for (const bool accumulated : {false, true}) {
-    Search search(group, *reduced, accumulated);
+    Search search(group, *reduced, rules.keeps_last_gradient(group.shard_ranks), accumulated);
     auto found = search.find();
     if (!found) continue;
     alike = search.ambiguous();
@@ -125,7 +131,7 @@ std::optional<std::vector<std::size_t>> reduced_parameters(std::span<const Captu
 }  // namespace
 
 Trained find_trained(std::span<const CaptureEvent> events, std::span<const Range> ranges, std::span<const Unit> units,
-                     std::span<const UnitPlan> plans) {
+                     std::span<const UnitPlan> plans, const FsdpRules& rules) {
   const std::map<UnitId, Nanoseconds> reductions = first_reductions(ranges, units);
   Trained out;
   for (std::uint32_t u = 0; u < units.size(); ++u) {
@@ -135,7 +141,7 @@ Trained find_trained(std::span<const CaptureEvent> events, std::span<const Range
     std::optional<std::vector<std::size_t>> reduced{std::in_place};  // a unit that never reduces trains nothing
     bool alike = false;
     if (const auto at = reductions.find(UnitId{u}); at != reductions.end())
-      reduced = reduced_parameters(events, at->second, plans[u].groups.front(), alike);
+      reduced = reduced_parameters(events, at->second, plans[u].groups.front(), rules, alike);
     if (!reduced) continue;
     std::fill(out.parameters.begin() + static_cast<std::ptrdiff_t>(begin), out.parameters.end(), false);
     for (const std::size_t p : *reduced) out.parameters[begin + p] = true;

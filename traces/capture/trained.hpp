@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "core/fsdp/fsdp_rules.hpp"
 #include "core/fsdp/unit_plan.hpp"
 #include "traces/capture/capture_events.hpp"
 #include "traces/capture/hooks.hpp"
@@ -24,9 +25,10 @@ struct Trained {
   std::size_t alike = 0;         ///< units in which other parameters of equal sizes could be the frozen ones
 };
 
-/// All parameters of a unit count as trained where the recording's sizes fit no part of them: then the match of
-/// FSDP2's rules (recogniser.hpp) says what does not fit.
+/// `rules`: the recorded version's. All parameters of a unit count as trained where the recording's sizes fit no part
+/// of them: then the match of FSDP2's rules (recogniser.hpp) says what does not fit.
 [[nodiscard]] Trained find_trained(std::span<const CaptureEvent> events, std::span<const Range> ranges,
-                                   std::span<const Unit> units, std::span<const UnitPlan> plans);
+                                   std::span<const Unit> units, std::span<const UnitPlan> plans,
+                                   const FsdpRules& rules);
 
 }  // namespace foreshard::traces

@@ -218,8 +218,8 @@ TEST_CASE("a program whose host waits for the GPU in a pass is not captured", "[
   REQUIRE(found);
   CHECK(graph_of(*found) == nullptr);
   const auto said = [&](const TimeRemedies& all, const std::string& why) {
-    return std::any_of(all.impossible.begin(), all.impossible.end(), [&](const std::string& text) {
-      return text.starts_with("--cuda-graph 3") && text.find(why) != std::string::npos;
+    return std::any_of(all.not_valid.begin(), all.not_valid.end(), [&](const TimeRemedy& remedy) {
+      return remedy.setting.starts_with("--cuda-graph 3") && remedy.not_valid.front().find(why) != std::string::npos;
     });
   };
   CHECK(said(*found, "the host waits for the GPU in forward or backward"));

@@ -11,13 +11,14 @@ Parameter weight(std::string name, std::int64_t rows) {
   return {std::move(name), {rows, 4}, DType::float32};
 }
 
-/// The root and two blocks, sharded over two ranks, sent and summed in float32.
+/// The root and two blocks, sharded over two ranks or one, sent and summed in float32.
 struct Recording {
   std::vector<Unit> units{{"", {weight("tok", 64), weight("norm", 2), weight("head", 64)}},
                           {"layers.0", {weight("0.base", 32), weight("0.a", 8), weight("0.b", 16)}},
                           {"layers.1", {weight("1.base", 32), weight("1.a", 8), weight("1.b", 16)}}};
   std::vector<CaptureEvent> events;
   std::vector<Range> ranges;
+  std::uint32_t ranks = 2;
 
   void event(bool allocates, Bytes size, std::uint32_t partner = CaptureEvent::kNone) {
     const Nanoseconds time{static_cast<std::int64_t>(events.size()) * 1000};
@@ -32,15 +33,16 @@ struct Recording {
     event(true, input);
     event(true, 512);
     event(false, 512, static_cast<std::uint32_t>(events.size() - 1));
+    if (ranks == 1) event(false, gradients.back());
     for (std::size_t i = gradients.size() - 1; i-- > 0;) event(false, gradients[i]);
-    event(true, input / 2);
-    event(false, gradients.back());
+    event(true, input / ranks);
+    if (ranks > 1) event(false, gradients.back());
     ranges.push_back({range, start, Nanoseconds{static_cast<std::int64_t>(events.size()) * 1000}});
   }
   [[nodiscard]] Trained find() const {
     Settings settings;
-    settings.gpus = 2;
-    return find_trained(events, ranges, units, plan_units(settings, units, 132).value());
+    settings.gpus = ranks;
+    return find_trained(events, ranges, units, plan_units(settings, units, 132).value(), fsdp_rules(settings.pytorch));
   }
 };
 
@@ -62,6 +64,16 @@ TEST_CASE("LoRA: adapters are trained, their bases and the root are not") {
   r.reduce("FSDP::post_backward_reduce (layers.0)", {8 * kRow, 16 * kRow});
   const Trained trained = r.find();
   CHECK(trained.parameters == std::vector<bool>{false, false, false, false, true, true, false, true, true});
+  CHECK((trained.frozen == 5 && trained.alike == 0));
+}
+
+TEST_CASE("over one rank every gradient is freed before the output is allocated") {
+  Recording r;
+  r.ranks = 1;
+  r.reduce("FSDP::post_backward_reduce (layers.1)", {8 * kRow, 16 * kRow});
+  r.reduce("FSDP::post_backward_reduce (layers.0)", {32 * kRow, 16 * kRow});
+  const Trained trained = r.find();
+  CHECK(trained.parameters == std::vector<bool>{false, false, false, true, false, true, false, true, true});
   CHECK((trained.frozen == 5 && trained.alike == 0));
 }
 
