@@ -211,6 +211,8 @@ std::vector<ChangedSetting> changed_settings(const RunSummary& a, const RunSumma
   if (a.model_options != b.model_options)
     changed.push_back({"model_options", text(a.model_options), text(b.model_options)});
   if (a.memory_limit != b.memory_limit) changed.push_back({kMemoryLimit, limit(a), limit(b)});
+  if (a.units != b.units && a.units > 0 && b.units > 0)
+    changed.push_back({"fsdp_units", std::to_string(a.units), std::to_string(b.units)});
   // Both lists are in the table's order.
   for (std::size_t i = 0; i < a.setting_options.size() && i < b.setting_options.size(); ++i)
     if (a.setting_options[i].second != b.setting_options[i].second)
@@ -260,7 +262,8 @@ void print_summary(std::ostream& out, const CompareReport& report) {
     if (!report.hangs()) out << '\n';
   }
   if (report.hangs()) return;
-  std::vector<Table::Column> columns{{""}, {"A", kRight}, {"B", kRight}, {"change", kRight}};
+  std::vector<Table::Column> columns{
+      {""}, {"A", kRight}, {"B", kRight}, {report.model ? "change, as planned" : "change", kRight}};
   const auto planned = report.model_of_a ? 2 : 3;
   if (report.model)
     columns.insert(columns.begin() + planned, {report.model_of_a ? "A as planned" : "B as planned", kRight});

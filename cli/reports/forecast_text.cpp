@@ -271,7 +271,7 @@ void print_headline(std::ostream& out, const ForecastReport& report) {
   out << fmt::format("{}with {}{}: {} reserved at most, {}{}\n", none_lives, best.setting,
                      best.alone ? ", " + alone_words(report, remedies) : std::string(),
                      format_bytes(best.over_all.peak_reserved), what_becomes(best.over_all),
-                     costs.empty() ? "" : "; costs " + costs);
+                     costs.empty() ? "" : "; at " + costs);
 }
 
 }  // namespace

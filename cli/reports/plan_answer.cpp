@@ -155,6 +155,10 @@ bool recorded(const sim::Prediction& p) {
   return p.host == sim::HostConfidence::recorded || p.host == sim::HostConfidence::elsewhere;
 }
 
+std::string shown_value(const std::string& value) {
+  return value == "null" ? "none" : option_value(value);
+}
+
 /// Settings that `to` has otherwise than `from`, of which `said` stand elsewhere: "forward_prefetch 1 -> 2", or of a
 /// model, whose own are PyTorch's defaults, "forward_prefetch 2".
 std::string settings_words(const Settings& from, const Settings& to, bool of_model,
@@ -167,7 +171,7 @@ std::string settings_words(const Settings& from, const Settings& to, bool of_mod
     const auto& [key, value] = after[i];
     if (before[i].second == value || said.contains(key)) continue;
     if (!of_model)
-      words.push_back(fmt::format("{} {} -> {}", key, before[i].second, value));
+      words.push_back(fmt::format("{} {} -> {}", key, shown_value(before[i].second), shown_value(value)));
     else
       words.push_back(table[i].form == SettingForm::json ? key : fmt::format("{} {}", key, option_value(value)));
   }
@@ -240,10 +244,12 @@ std::string program_line(const sim::Prediction& p, const PlanBasis& basis) {
   if (!size.empty() && !differ) size += fmt::format(" {}, ", whose);
   if (p.mean_seq > 0) size += fmt::format("{:.6g} a sample in the mean of the ranks, ", p.mean_seq);
   std::string line = fmt::format(
-      "of {}{} GPU{}{}, param_dtype {}, reduce_dtype {}", size, std::uint64_t{s.gpus} * s.nodes,
+      "of {}{} GPU{}{}{}, param_dtype {}, reduce_dtype {}", size, std::uint64_t{s.gpus} * s.nodes,
       std::uint64_t{s.gpus} * s.nodes == 1 ? "" : "s",
       p.run.info.machine.empty() ? ""
                                  : fmt::format(" ({}{})", p.run.info.machine, basis.machine_assumed ? ", assumed" : ""),
+      s.nodes > 1 && !basis.network.empty() ? fmt::format(" on {} nodes with {}", s.nodes, basis.network)
+                                            : std::string(),
       dtype(s.param_dtype, "none (the parameters' own)"), dtype(s.reduce_dtype, "none (as computed)"));
   if (!recorded(p) || basis.source == nullptr) return line + model_words(s, basis) + not_as_asked_words(p);
   const std::string changes = settings_words(*basis.source, s, false, {});
@@ -478,12 +484,27 @@ std::string text_of(const FailedPlace& place) {
 
 PlanBasis basis_of(const traces::Source& source, bool machine_assumed, const std::string& fabric,
                    const Topology& topology, const JobOptions& job_options) {
-  return {&source.settings, nullptr,  machine_assumed, {}, source.model_options, traces::left_out(source, job_options),
-          fabric,           topology, job_options};
+  return {&source.settings,
+          nullptr,
+          machine_assumed,
+          {},
+          source.model_options,
+          traces::left_out(source, job_options),
+          fabric,
+          {},
+          topology,
+          job_options};
 }
 
 PlanBasis basis_of(const Planned& planned) {
-  return basis_of(planned.source, planned.machine_assumed, planned.fabric, planned.topology, planned.job_options);
+  PlanBasis basis =
+      basis_of(planned.source, planned.machine_assumed, planned.fabric, planned.topology, planned.job_options);
+  const sim::Network& network = planned.machine.network;
+  if (network.nics > 0)
+    basis.network =
+        fmt::format("{} adapter{} of {:.6g} GB/s each{}", network.nics, network.nics == 1 ? "" : "s", network.nic,
+                    network.leaf_nodes == 0 && network.group_nodes == 0 ? ", no switch oversubscribed" : "");
+  return basis;
 }
 
 std::string_view bound_name(const sim::Prediction& p) {

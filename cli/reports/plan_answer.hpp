@@ -70,6 +70,7 @@ struct PlanBasis {
   std::string model_options = {};         ///< traces::Source::model_options
   std::vector<std::string> left_out = {};  ///< traces::left_out() of the source
   std::string fabric = {};                 ///< fabric_of() of the source
+  std::string network = {};                ///< what a node is linked by: "8 adapters of 50 GB/s each"
   Topology topology = {};                  ///< that is on the machine
   JobOptions job_options = {};             ///< what the verb was given of them
 };

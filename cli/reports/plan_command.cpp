@@ -25,6 +25,11 @@ std::string option_value(const std::string& json) {
   return value.is_string() ? value.get<std::string>() : json;
 }
 
+std::string size_value(Bytes bytes) {
+  if (bytes % kGiB == 0) return fmt::format("{}GiB", bytes / kGiB);
+  return bytes % kMiB == 0 ? fmt::format("{}MiB", bytes / kMiB) : std::to_string(bytes);
+}
+
 std::string plan_command(const std::string& source, const std::string& options, const Settings& from,
                          const Settings& to, const std::string& file) {
   std::string out = "foreshard plan " + shell_word(source);

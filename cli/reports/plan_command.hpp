@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/options/source_options.hpp"
+#include "core/base/quantity.hpp"
 #include "core/settings/settings.hpp"
 
 namespace foreshard::cli {
@@ -22,6 +23,8 @@ namespace foreshard::cli {
 
 /// A setting's JSON value as its option takes it: a text without quotes.
 [[nodiscard]] std::string option_value(const std::string& json);
+/// A size as options take it: "30GiB", "30720MiB", and in bytes where it is no whole number of them.
+[[nodiscard]] std::string size_value(Bytes bytes);
 
 /// What was given of SOURCE beside its name: "--layers 4 --machine h100"; may be empty.
 [[nodiscard]] std::string source_words(const SourceOptions& source);

@@ -13,6 +13,7 @@
 #include "core/base/units.hpp"
 #include "core/explain/explanation.hpp"
 #include "core/explain_time/time_words.hpp"
+#include "core/run/phase_words.hpp"
 #include "core/run/run_names.hpp"
 #include "sim/parallel/for_each.hpp"
 
@@ -34,8 +35,7 @@ std::vector<WaitedKind> waits(const sim::Prediction& p, const PlanTime& time) {
 void print_memory(std::ostream& out, const PlanMemory& memory) {
   constexpr auto kRight = Table::Align::right;
   std::string title = "memory at the peak";
-  if (memory.step >= 0)
-    title += fmt::format(" (step {}{})", memory.step, memory.phase.empty() ? "" : ", " + memory.phase);
+  if (memory.step >= 0) title += fmt::format(" (step {}, {})", memory.step, phase_title(memory.phase));
   Table table({{title}, {"", kRight}, {"", kRight}});
   const auto whole = static_cast<double>(memory.reserved);
   std::vector<std::pair<std::string, Bytes>> rows;
@@ -73,6 +73,10 @@ void print_times(std::ostream& out, const std::vector<PhaseTime>& rows) {
   for (const PhaseTime& row : rows)
     if (!row.phase.empty() || row.sum() >= kShown) shown.push_back(row);
   print_phase_table(out, "time of a step, ms", shown, total(rows));
+  constexpr double kNoted = 0.02;  // of the step
+  for (const PhaseTime& row : shown)
+    if (row.phase.empty() && row.sum().ms() > kNoted * total(rows).sum().ms())
+      out << "between phases: what the program does there, as the loss and gradient clipping\n";
 }
 
 /// Of programs with collectives that FSDP2 has not: which of them the compute stream waits for.

@@ -92,6 +92,7 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
   summary.path = path;
   summary.info = run.info;
   summary.setting_options = setting_options(run.settings);
+  summary.units = run.units.size();
   summary.machine = machine_of(run);
   summary.memory_limit = memory_limit_of(run);
   summary.ranks = plan_text(run, "ranks", "differ");

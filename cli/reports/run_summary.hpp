@@ -23,6 +23,7 @@ struct RunSummary {
   std::string steps;  ///< which they are, in words (core/run/step_title.hpp); empty: none
   RunInfo info;
   std::vector<std::pair<std::string, std::string>> setting_options;  ///< key and JSON value, in table order
+  std::size_t units = 0;                                             ///< of FSDP2, the root among them; 0: not known
   std::optional<double> step_ms;
   std::string step_ms_source;                  ///< as StepTime's, or empty; `compare` adds "timeline"
   std::optional<double> compute_ms;            ///< of the step that is reported (core/run/steady_step.hpp)

@@ -265,9 +265,12 @@ std::string tie_words(const SweepResult& result, const SweepPoint& best) {
     for (const std::size_t tie : result.ties) least = std::min(least, result.points[tie].step_ms);
     of_fastest = fmt::format(" of the fastest, {},", milliseconds(least));
   }
+  const double known = known_ratio(result);
+  const std::string which =
+      known > result.near ? fmt::format("of those within {:.1f} % the one", result.near * 100) : "the one";
   return fmt::format(
-      "any of {} points, as times within ±{:.1f} %{} cannot be told apart; the one of least memory, then time, is ",
-      result.ties.size() + 1, known_ratio(result) * 100, of_fastest);
+      "any of {} points, as times within ±{:.1f} %{} cannot be told apart; {} of least memory, then time, is ",
+      result.ties.size() + 1, known * 100, of_fastest, which);
 }
 
 /// ", 34.16 ms exposed all-to-all", where points have their experts on several ranks.
@@ -518,7 +521,12 @@ Ranking rank(const SweepResult& result, std::optional<double> router_imbalance) 
   if (out.pareto.empty()) return out;
   out.fastest = out.pareto.front();
   out.ties = ties(costs, *out.fastest);
-  out.best = smallest(costs, *out.fastest, out.ties);
+  std::vector<std::size_t> near = out.ties;
+  const auto time_of = [&](std::size_t point) {
+    return std::find_if(costs.begin(), costs.end(), [&](const PointCost& cost) { return cost.index == point; })->time();
+  };
+  std::erase_if(near, [&](std::size_t tie) { return time_of(tie) > time_of(*out.fastest) * (1 + result.near); });
+  out.best = smallest(costs, *out.fastest, near);
   if (out.best != out.fastest) {  // the same points, the fastest of them first
     std::erase(out.ties, *out.best);
     out.ties.insert(out.ties.begin(), *out.fastest);

@@ -21,8 +21,8 @@ namespace foreshard::cli {
 /// Which of the points are best, by index; found among those that are alternatives to one another.
 struct Ranking {
   std::vector<std::size_t> pareto;
-  std::optional<std::size_t> best;  ///< of the fastest and what cannot be told from it, the one of least memory
-  std::vector<std::size_t> ties;    ///< the others of these, by time
+  std::optional<std::size_t> best;  ///< of the fastest and those within SweepResult::near, the one of least memory
+  std::vector<std::size_t> ties;    ///< what else cannot be told from the fastest, by time
   std::optional<std::size_t> fastest;
 };
 
@@ -38,6 +38,9 @@ struct SweepResult : Ranking {
   /// Of the further values of router_imbalance, in order: what routing makes of a step is no choice, so that points
   /// with several are not ranked together.
   std::vector<Ranking> others;
+  /// /prediction/difference: how well the ratio of two steps is known that no host decides about. What their hosts may
+  /// do to it in other processes says nothing on which is to be preferred.
+  double near = 0;
   std::optional<PythonLines> code;           ///< of `best`
   std::string fingerprint;                   ///< of the whole sweep (fingerprint.hpp)
   std::optional<std::size_t> most = {};      ///< where batch or sequence length differ: the most of a step that fits

@@ -56,7 +56,7 @@ std::string code_lines(const std::string& text, bool all) {
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
-    if (all || !line.starts_with("leave out:")) out += "    " + line + '\n';
+    if (all || !line.starts_with("# leave out:")) out += "    " + line + '\n';
     at = end + 1;
   }
   return out;

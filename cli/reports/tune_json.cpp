@@ -103,6 +103,7 @@ Json least_json(const TuneReport& report) {
   return {{"changes", changes_of_least(report)},
           {"peak_reserved_bytes", least.point.most_reserved},
           {"short_bytes", short_of_least(report)},
+          {"time_known", least.point.has_time},
           {"memory", std::move(memory)}};
 }
 

@@ -24,15 +24,20 @@ std::string why_no_faster(const SweepPoint& best) {
                            milliseconds(best.exposed_communication_ms));
 }
 
-/// Of what nothing fits: the least, how much is short, and what most of it is.
+/// Of what nothing fits: the least, how much is short, and what most of it is. Or it fits, and has no time.
 std::string why_nothing_fits(const TuneReport& report, const sim::PlannedPoint& least) {
   std::string most;
   if (const auto memory = least.plan ? memory_table(*least.plan) : std::nullopt; memory && !memory->rows.empty())
     most = fmt::format(" ({} of it {})", format_bytes(memory->rows.front().bytes), memory->rows.front().what);
   const std::string changes = short_changes(changes_of_least(report));
-  return fmt::format("memory is {} short: of what was tried the least takes {}{}, {}",
-                     format_bytes(short_of_least(report)), format_bytes(least.point.most_reserved), most,
-                     changes.empty() ? "as asked for" : "with " + changes);
+  const std::string takes = fmt::format("{}{}, {}", format_bytes(least.point.most_reserved), most,
+                                        changes.empty() ? "as asked for" : "with " + changes);
+  if (!only_without_time(report))
+    return fmt::format("memory is {} short: of what was tried the least takes {}", format_bytes(short_of_least(report)),
+                       takes);
+  const bool says = least.plan && !least.plan->time_unknown.empty();
+  return fmt::format("the least takes {}, and its time is not known{}", takes,
+                     says ? ": " + least.plan->time_unknown.front() : std::string());
 }
 
 }  // namespace
@@ -69,6 +74,12 @@ Bytes short_of_least(const TuneReport& report) {
   if (!report.result.least) return 0;
   const Bytes taken = report.result.least->point.most_reserved;
   return taken - std::min(taken, report.result.most_reserved);
+}
+
+bool only_without_time(const TuneReport& report) {
+  const sim::TuneResult& result = report.result;
+  return !result.best && result.least && result.least->point.state == SweepPoint::State::ran &&
+         !result.least->point.has_time && short_of_least(report) == 0;
 }
 
 std::string reason_of(const TuneReport& report) {

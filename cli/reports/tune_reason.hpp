@@ -20,6 +20,9 @@ namespace foreshard::cli {
 /// How much more than may be reserved TuneResult::least takes, where there is one; bytes.
 [[nodiscard]] Bytes short_of_least(const TuneReport& report);
 
+/// Whether TuneResult::least fits, and no point that does has a time.
+[[nodiscard]] bool only_without_time(const TuneReport& report);
+
 /// Options that the start has not; empty: it is what was asked for.
 [[nodiscard]] std::string changes_of_least(const TuneReport& report);
 

@@ -122,11 +122,12 @@ void print_answer(std::ostream& out, const TuneReport& report) {
   const sim::TuneResult& result = report.result;
   if (!result.best) {
     const std::string reason = reason_of(report);
-    out << fmt::format("nothing fits within {}{}: {}{} of {} {} tried, and none does\n",
-                       format_bytes(result.most_reserved + report.request.headroom), headroom_words(report),
-                       reason.empty() ? reason : reason + "; ",
-                       counted(static_cast<std::int64_t>(result.tried), "point", "points"), in_line(report.name),
-                       result.tried == 1 ? "was" : "were");
+    const bool untimed = only_without_time(report);
+    out << fmt::format(
+        "{} within {}{}: {}{} of {} {} tried{}\n", untimed ? "nothing whose time is known fits" : "nothing fits",
+        format_bytes(result.most_reserved + report.request.headroom), headroom_words(report),
+        reason.empty() ? reason : reason + "; ", counted(static_cast<std::int64_t>(result.tried), "point", "points"),
+        in_line(report.name), result.tried == 1 ? "was" : "were", untimed ? "" : ", and none does");
     return;
   }
   const SweepPoint& best = result.best->point;

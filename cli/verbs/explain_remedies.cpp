@@ -71,7 +71,7 @@ std::string options_of_plan(const RemedyOptions& options, const sim::MachineProf
   std::string out;
   if (!options.machine.empty()) out = "--machine " + shell_word(options.machine);
   if (options.memory_limit && *options.memory_limit != sim::memory_options(machine, {}).capacity)
-    out += fmt::format("{}--memory-limit {}", out.empty() ? "" : " ", *options.memory_limit);
+    out += fmt::format("{}--memory-limit {}", out.empty() ? "" : " ", size_value(*options.memory_limit));
   return out;
 }
 

@@ -224,6 +224,7 @@ Result<void> conclude(const traces::Source& source, const sim::MachineProfile& m
     if (point.state == sim::SweepPoint::State::refused) continue;
     add_source_warnings(source, point);
   }
+  result.near = machine.prediction.difference;
   find_best(result);
   if (result.best) {
     const Settings& settings = result.points[*result.best].settings;

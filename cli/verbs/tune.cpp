@@ -21,6 +21,7 @@
 #include "cli/reports/plan_command.hpp"
 #include "cli/reports/store_point.hpp"
 #include "cli/reports/stored_pictures.hpp"
+#include "cli/reports/tune_reason.hpp"
 #include "cli/reports/tune_report.hpp"
 #include "cli/terminal/freed_memory.hpp"
 #include "cli/verbs/batch_parts.hpp"
@@ -156,8 +157,7 @@ Result<TuneReport> ask(const TuneOptions& options, const traces::Source& source,
   request.memory_limit = *limit;
   if (options.memory_limit) {
     const Bytes bytes = **limit;
-    report.options += fmt::format("{}--memory-limit {}", report.options.empty() ? "" : " ",
-                                  bytes % kGiB == 0 ? fmt::format("{}GiB", bytes / kGiB) : std::to_string(bytes));
+    report.options += fmt::format("{}--memory-limit {}", report.options.empty() ? "" : " ", size_value(bytes));
   }
   request.headroom = options.headroom.value_or(0);
   request.allowed = options.moves;
@@ -327,7 +327,10 @@ Result<int> tune(TuneOptions& options, Console& console) {
   console.out.flush();
   FORESHARD_TRY(write_outputs(options, *report, *source, *machine, *workloads));
   if (report->result.best) return static_cast<int>(kDone);
-  console.error("no setting that was tried fits\n  hint: `plan` of the same options says what would, as more ranks do");
+  console.error(
+      only_without_time(*report)
+          ? "no setting whose time is known fits\n  hint: plan from the model's configuration, which has the times"
+          : "no setting that was tried fits\n  hint: `plan` of the same options says what would, as more ranks do");
   return static_cast<int>(ErrorKind::out_of_memory);
 }
 

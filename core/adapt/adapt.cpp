@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/adapt/program_kernels.hpp"
+#include "core/adapt/shard_kernels.hpp"
 #include "core/settings/settings_names.hpp"
 
 namespace foreshard {
@@ -104,6 +105,13 @@ bool adds_gradients_alike(const Settings& have, const Settings& wanted) {
   return gradients_stay(have) == gradients_stay(wanted);
 }
 
+/// How much longer this rank's shards are.
+double shard_scale(const Settings& have, const Settings& wanted) {
+  return wanted.shard_ranks() == 0
+             ? 1
+             : static_cast<double>(have.shard_ranks()) / static_cast<double>(wanted.shard_ranks());
+}
+
 bool checkpoints_otherwise(const Settings& have, const Settings& wanted) {
   if (wanted.checkpoint != have.checkpoint) return true;
   return wanted.checkpoint == Checkpoint::selective_layer && wanted.checkpoint_share != have.checkpoint_share;
@@ -114,7 +122,8 @@ bool checkpoints_otherwise(const Settings& have, const Settings& wanted) {
 bool rewrites(const Workload& workload, const Settings& wanted) {
   const Settings& have = workload.settings;
   return wanted.accumulate != have.accumulate || (wanted.accumulate > 1 && !adds_gradients_alike(have, wanted)) ||
-         wanted.units_per_group != have.units_per_group || checkpoints_otherwise(have, wanted);
+         wanted.units_per_group != have.units_per_group || checkpoints_otherwise(have, wanted) ||
+         (shard_scale(have, wanted) != 1 && has_shard_kernels(workload));
 }
 
 Result<AdaptedWorkload> leave_as_is(const Workload& workload, const Settings& wanted) {
@@ -160,6 +169,7 @@ Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) 
         "checkpointing was put into the capture: allocations and requested peaks are exact, some "
         "frees move, so allocated, active and reserved are estimates");
   }
+  if (const double scale = shard_scale(have, wanted); scale != 1) scale_shard_kernels(out.workload, scale);
   if (workload.has_timing) add_time_caveats(have, wanted, out);
   return out;
 }

@@ -78,6 +78,7 @@ class Writer {
   }
   /// Some call goes to every FSDPModule: those of 2.11 set their own module's unit, not its children's.
   [[nodiscard]] bool on_modules() const { return symmetric() || registered() || separate_by_class(); }
+  [[nodiscard]] bool names_fsdp_module() const { return on_modules() || (explicit_lists() && !only_blocks()); }
   [[nodiscard]] bool explicit_lists() const { return s_.forward_prefetch || s_.backward_prefetch; }
 
   void imports() {
@@ -86,7 +87,7 @@ class Writer {
     if (s_.kernels == Kernels::fused) line("# kernels: foreshard's own; no call of PyTorch sets them");
     std::string names = "fully_shard";
     if (mixed()) names = "MixedPrecisionPolicy, " + names;
-    if (on_modules()) names = "FSDPModule, " + names;
+    if (names_fsdp_module()) names = "FSDPModule, " + names;
     if (s_.offload) names = "CPUOffloadPolicy, " + names;
     if (s_.all_gather == Transport::copy_engine) line("import os");
     behind_import_os_ = code_.lines.size();
@@ -258,19 +259,34 @@ class Writer {
     return root;
   }
 
+  /// ("wq",), ("w1", "w3"): a tuple of the units' tuples of modules.
+  static std::string tuples(const std::vector<std::vector<std::string>>& units) {
+    std::string out;
+    for (const std::vector<std::string>& unit : units) {
+      std::string members;
+      for (const std::string& member : unit) members += (members.empty() ? "" : ", ") + quoted(member);
+      out += fmt::format("{}({}{})", out.empty() ? "" : ", ", members, unit.size() == 1 ? "," : "");
+    }
+    return out;
+  }
+
+  /// Units that are no blocks: the modules of each of `units` below `parent`.
+  void wrap_modules(const std::vector<std::vector<std::string>>& units, const std::string& indent, const char* parent,
+                    const std::string& reshard) {
+    if (units.empty()) return;
+    line("{}for unit in ({},):", indent, tuples(units));
+    line("{}    modules = [{}.get_submodule(name) for name in unit]", indent, parent);
+    line("{}    fully_shard(modules, {}, reshard_after_forward={})", indent, arguments_,
+         looked_up("\", \".join(names[module] for module in modules)", reshard));
+  }
+
   void wrap() {
     const std::string reshard = reshard_value(s_.reshard_after_forward);
     const std::string root = reshard_dictionary(reshard);
     const bool groups = s_.units_per_group > 1;
-    if (s_.fully_shard_embedding_and_head)
-      line("fully_shard({}, {}, reshard_after_forward={})", modules_.embedding, arguments_,
-           looked_up(fmt::format("names[{}]", modules_.embedding), reshard));
-    line("for {}:", groups ? "group in groups" : "block in blocks");
-    wrap_experts(reshard);
-    const char* placed = experts_are_groups() ? ", shard_placement_fn=placement(block)" : "";
-    line("    fully_shard({}, {}, reshard_after_forward={}{})", groups ? "group" : "block", arguments_,
-         looked_up(groups ? "\", \".join(names[block] for block in group)" : "names[block]", reshard), placed);
-    if (experts_are_groups()) line("    block.set_gradient_divide_factor({}.0)", s_.world());
+    wrap_modules(modules_.outside, "", "model", reshard);
+    wrap_modules(modules_.units, "", "model", reshard);
+    if (modules_.units.empty()) wrap_blocks(groups, reshard);
     if (s_.fully_shard_embedding_and_head) {
       const std::string head = fmt::format("[{}]", fmt::join(modules_.head, ", "));
       line("fully_shard({}, {}, reshard_after_forward={})", head, arguments_,
@@ -282,9 +298,31 @@ class Writer {
       line("fully_shard(model, {})", arguments_);
   }
 
+  void wrap_blocks(bool groups, const std::string& reshard) {
+    if (s_.fully_shard_embedding_and_head)
+      line("fully_shard({}, {}, reshard_after_forward={})", modules_.embedding, arguments_,
+           looked_up(fmt::format("names[{}]", modules_.embedding), reshard));
+    line("for {}:", groups ? "group in groups" : "block in blocks");
+    wrap_experts(reshard);
+    wrap_modules(modules_.inside, "    ", "block", reshard);
+    if (!modules_.wraps_blocks) return;
+    const char* placed = experts_are_groups() ? ", shard_placement_fn=placement(block)" : "";
+    line("    fully_shard({}, {}, reshard_after_forward={}{})", groups ? "group" : "block", arguments_,
+         looked_up(groups ? "\", \".join(names[block] for block in group)" : "names[block]", reshard), placed);
+    if (experts_are_groups()) line("    block.set_gradient_divide_factor({}.0)", s_.world());
+  }
+
+  [[nodiscard]] bool only_blocks() const {
+    return modules_.inside.empty() && modules_.outside.empty() && modules_.units.empty();
+  }
+
   void prefetch() {
     if (explicit_lists()) {
-      if (s_.fully_shard_embedding_and_head)
+      if (!only_blocks())  // in the order of the modules, a unit of several once
+        line(
+            "blocks = list({{m._get_fsdp_state(): m for m in model.modules() "
+            "if isinstance(m, FSDPModule) and m is not model}}.values())");
+      else if (s_.fully_shard_embedding_and_head)
         line("blocks = [{}, *blocks, {}]", modules_.embedding, modules_.head.front());
       line("for i, block in enumerate(blocks):");
       if (s_.forward_prefetch)
@@ -396,11 +434,13 @@ class Writer {
       case Optimizer::adam:
         return;
       case Optimizer::adam_fused:
-        return line("optimizer = torch.optim.Adam(model.parameters(), fused=True)");
+        return line(
+            "optimizer = torch.optim.AdamW(model.parameters(), fused=True)  # or Adam; its other arguments stay");
       case Optimizer::adam_single:
-        return line("optimizer = torch.optim.Adam(model.parameters(), foreach=False)");
+        return line(
+            "optimizer = torch.optim.AdamW(model.parameters(), foreach=False)  # or Adam; its other arguments stay");
       case Optimizer::sgd:
-        return line("optimizer = torch.optim.SGD(model.parameters())");
+        return line("optimizer = torch.optim.SGD(model.parameters())  # with a learning rate of its own");
     }
   }
 

@@ -27,6 +27,14 @@ struct ModuleNames {
   std::string embedding = "model.tok_embeddings";
   std::vector<std::string> head = {"model.norm", "model.output"};  ///< all that runs behind the last block
   std::string experts = "moe.experts";                             ///< below each block that has some
+  /// Units inside each block, the modules of each below it: {{"wq"}, {"w1", "w3"}}. Empty: there are none.
+  std::vector<std::vector<std::string>> inside = {};
+  bool wraps_blocks = true;  ///< each block is a unit itself
+  /// Units outside of the blocks beside the root, the modules of each: {{"tok"}, {"norm", "head"}}.
+  std::vector<std::vector<std::string>> outside = {};
+  /// Every unit but the root, those inside others first, where blocks are not all alike; then the three above are
+  /// empty.
+  std::vector<std::vector<std::string>> units = {};
 };
 
 [[nodiscard]] PythonLines python_lines(const Settings& settings, const ModuleNames& modules = {});

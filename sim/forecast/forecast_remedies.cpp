@@ -44,7 +44,7 @@ std::string pytorch_of(const Change& candidate) {
   if (!candidate.alloc_conf.empty()) lines.push_back("PYTORCH_ALLOC_CONF=" + shell_word(candidate.alloc_conf));
   if (!candidate.pytorch.empty()) lines.push_back(candidate.pytorch);
   if (candidate.pad > 1)
-    lines.push_back(fmt::format("DataCollatorWithPadding(tokenizer, pad_to_multiple_of={})", candidate.pad));
+    lines.push_back(fmt::format("collator = DataCollatorWithPadding(tokenizer, pad_to_multiple_of={})", candidate.pad));
   if (candidate.empty_cache_every > 0)
     lines.push_back(fmt::format("if (step + 1) % {} == 0: torch.cuda.empty_cache()", candidate.empty_cache_every));
   return fmt::format("{}", fmt::join(lines, "\n"));
@@ -250,19 +250,32 @@ Result<Ran> simulate_with(const ForecastRemedyRequest& request, const Settings& 
   FORESHARD_TRY(made);
   again.process.options.memory = made->memory;
   again.process.options.as_recorded = false;
+  if (settings.alloc_conf != request.settings.alloc_conf) {
+    const auto config = parse_alloc_conf(settings.alloc_conf, settings.pytorch);
+    FORESHARD_TRY(config);
+    again.process.options.config = *config;
+  }
   auto ran = run_forecast(*made->programs, again);
   FORESHARD_TRY(ran);
   return Ran{std::move(*ran), made->estimates, made->programs->doubts()};
 }
 
-/// Other settings, with the run's own padding and empty_cache().
-std::vector<ChangeTrial> settings_trials(const ForecastRemedyRequest& request) {
-  const Change own{{}, request.settings.alloc_conf, request.pad, request.forecast.process.empty_cache_every};
+/// Other settings, with the run's own padding and empty_cache(); `conf`: joined with its allocator configuration.
+std::vector<ChangeTrial> settings_trials(const ForecastRemedyRequest& request, const std::string& conf) {
+  const Change own{{},
+                   conf.empty() ? request.settings.alloc_conf : std::string(),
+                   request.pad,
+                   request.forecast.process.empty_cache_every};
   const auto joined = [](const std::string& first, const std::string& second, const char* between) {
-    return second.empty() ? first : first + between + second;
+    return first.empty() || second.empty() ? first + second : first + between + second;
   };
   std::vector<ChangeTrial> out;
-  for (const Candidate& candidate : settings_changes(request.settings)) {
+  for (Candidate& candidate : settings_changes(request.settings)) {
+    if (!conf.empty()) {
+      candidate.settings.alloc_conf = joined_alloc_conf(candidate.settings.alloc_conf, conf);
+      candidate.setting = setting_text(request.settings, candidate.settings);
+      candidate.pytorch.clear();
+    }
     const std::string python = candidate.pytorch.empty()
                                    ? pytorch_text(request.settings, candidate.settings, request.modules)
                                    : candidate.pytorch;
@@ -325,13 +338,15 @@ class Search {
     FORESHARD_TRY(simulate_before());
     std::vector<ChangeTrial> trials = change_trials(programs_, request_, out_.seed, out_.steps_tried, out_.impossible);
     try_on_seed(trials, own_.threads);
-    if (request_.at_settings && dies_or_retries(worst_)) {
-      std::vector<ChangeTrial> others = settings_trials(request_);
-      const std::size_t lengths = own_.lengths.distinct(out_.seed, out_.steps_tried).size();
-      try_on_seed(others, lengths > kHeldLengths ? 1 : own_.threads);
-      std::move(others.begin(), others.end(), std::back_inserter(trials));
-    }
+    if (request_.at_settings && dies_or_retries(worst_)) try_settings({}, trials);
     try_on_all(trials);
+    if (request_.at_settings && worst_.out_of_memory && !survives(trials) &&
+        request_.settings.alloc_conf.find(kExpandable) == std::string::npos) {
+      std::vector<ChangeTrial> both;
+      try_settings(kExpandable, both);
+      try_on_all(both);
+      std::move(both.begin(), both.end(), std::back_inserter(trials));
+    }
     for (ChangeTrial& trial : trials) {
       const bool retries_alone = out_.before.out_of_memory == 0 && out_.before.num_alloc_retries > 0;
       const bool pays = !retries_alone || trial.remedy.net_ms <= 0;
@@ -351,6 +366,21 @@ class Search {
 
  private:
   static constexpr std::size_t kHeldLengths = 1024;  // of whose programs those of one change are held at a time
+  static constexpr const char* kExpandable = "expandable_segments:True";
+
+  /// Whether a change keeps every seed alive.
+  static bool survives(const std::vector<ChangeTrial>& trials) {
+    return std::any_of(trials.begin(), trials.end(),
+                       [](const ChangeTrial& trial) { return trial.remedy.over_all.out_of_memory == 0; });
+  }
+
+  /// Other settings, with `conf`; adds those that help.
+  void try_settings(const std::string& conf, std::vector<ChangeTrial>& trials) {
+    std::vector<ChangeTrial> others = settings_trials(request_, conf);
+    const std::size_t lengths = own_.lengths.distinct(out_.seed, out_.steps_tried).size();
+    try_on_seed(others, lengths > kHeldLengths ? 1 : own_.threads);
+    std::move(others.begin(), others.end(), std::back_inserter(trials));
+  }
 
   /// Steps of the worst seed until it runs out of memory, or first retries.
   [[nodiscard]] std::size_t until_trouble() const {

@@ -91,6 +91,23 @@ void exchange_copies(Workload& workload, std::vector<SectionCost> made, const Se
   workload.sections.insert(workload.sections.end(), added.begin(), added.end());
 }
 
+/// HSDP's all-reduces behind the reductions: the host's time to issue them.
+void add_all_reduces(Workload& workload, const std::vector<SectionCost>& made, Pricing& pricing) {
+  std::map<std::pair<UnitId, std::uint32_t>, SectionItem> issued;
+  for (const SectionCost& cost : made)
+    for (const SectionItem& item : cost.items)
+      if (cost.section == Section::reduce && item.role == SectionRole::all_reduce)
+        issued[{cost.unit, cost.group}] = item;
+  for (SectionCost& cost : workload.sections) {
+    const auto found = issued.find({cost.unit, cost.group});
+    if (cost.section != Section::reduce || found == issued.end()) continue;
+    SectionItem item = found->second;
+    pricing.add(item, 1);
+    const auto last = std::find_if(cost.items.rbegin(), cost.items.rend(), is_of_shard_group);
+    cost.items.insert(last.base(), item);
+  }
+}
+
 /// Why what `workload` has no times of cannot be priced; empty: it can.
 std::string not_priced(const Workload& workload, const MachineProfile& machine, const std::string& what) {
   if (!machine.host_calls_known)
@@ -99,6 +116,15 @@ std::string not_priced(const Workload& workload, const MachineProfile& machine, 
     return fmt::format("the host times of the machine profile {} are of {}'s program, not of the recording's",
                        machine.name, name(machine.host_calls.program));
   return {};
+}
+
+/// Those of a model of these units at `wanted`.
+Result<std::vector<SectionCost>> sections_of(Workload& workload, const Settings& wanted,
+                                             const MachineProfile& machine) {
+  const Settings settings = std::exchange(workload.settings, wanted);
+  auto made = model::section_costs(workload, machine.host_calls);
+  workload.settings = settings;
+  return made;
 }
 
 /// A reason of the plan, which has no hint: it says what to do.
@@ -137,9 +163,7 @@ Result<void> price_shard_copies(Workload& workload, const Settings& wanted, cons
   if (const std::string why = not_priced(workload, machine, one ? "copying each parameter" : "issuing all-gathers");
       !why.empty())
     return unknown(have, why, one ? "one GPU" : "several GPUs");
-  const Settings settings = std::exchange(workload.settings, wanted);
-  auto made = model::section_costs(workload, machine.host_calls);
-  workload.settings = settings;
+  auto made = sections_of(workload, wanted, machine);
   FORESHARD_TRY(made);
   exchange_copies(workload, std::move(*made), wanted, pricing);
   pricing.warn(fmt::format(
@@ -161,8 +185,14 @@ bool exchanges_shard_copies(const Workload& workload, const Settings& wanted) {
   return !has_role(workload, one ? SectionRole::copy_reduced : SectionRole::collective);
 }
 
+bool adds_all_reduces(const Workload& workload, const Settings& wanted) {
+  return wanted.replicate > 1 && workload.has_timing && !has_role(workload, SectionRole::all_reduce) &&
+         (has_role(workload, SectionRole::collective) || has_role(workload, SectionRole::copy_reduced));
+}
+
 bool exchanges_sections(const Workload& workload, const Settings& wanted) {
-  return exchanges_optimizer(workload, wanted) || exchanges_shard_copies(workload, wanted);
+  return exchanges_optimizer(workload, wanted) || exchanges_shard_copies(workload, wanted) ||
+         adds_all_reduces(workload, wanted);
 }
 
 Result<PricedSections> price_sections(Workload& workload, const Settings& wanted, const MachineProfile& machine,
@@ -171,6 +201,11 @@ Result<PricedSections> price_sections(Workload& workload, const Settings& wanted
   const bool copies = exchanges_shard_copies(workload, wanted);
   if (exchanges_optimizer(workload, wanted)) FORESHARD_TRY(price_optimizer(workload, wanted, machine, pricing));
   if (copies) FORESHARD_TRY(price_shard_copies(workload, wanted, machine, pricing));
+  if (adds_all_reduces(workload, wanted) && not_priced(workload, machine, {}).empty()) {
+    const auto made = sections_of(workload, wanted, machine);
+    FORESHARD_TRY(made);
+    add_all_reduces(workload, *made, pricing);
+  }
   return pricing.take();
 }
 

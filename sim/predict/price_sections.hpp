@@ -31,14 +31,17 @@ struct PricedSections {
 /// `wanted` has several ranks; or the other way round.
 [[nodiscard]] bool exchanges_shard_copies(const Workload& workload, const Settings& wanted);
 
-/// Either of both.
+/// Whether `wanted` has HSDP's all-reduces, whose issuing took the host no time in `workload`.
+[[nodiscard]] bool adds_all_reduces(const Workload& workload, const Settings& wanted);
+
+/// Any of these.
 [[nodiscard]] bool exchanges_sections(const Workload& workload, const Settings& wanted);
 
 /// Gives `workload` the times of what `wanted` has instead, on `machine`: of the optimizer, and of the all-gathers'
-/// copies and the reduction; what both shard groups do in a reduction stays as it was. `host_scale`: what its host
-/// times are multiplied by when they are simulated (HostScale::factor), which those of the profile are not. Fails
-/// (usage) where they are not known: of an optimizer on the CPU, and where the profile has no host costs of the
-/// workload's program.
+/// copies and the reduction, and issuing all-reduces; what both shard groups do in a reduction stays as it was.
+/// `host_scale`: what its host times are multiplied by when they are simulated (HostScale::factor), which those of the
+/// profile are not. Fails (usage) where they are not known: of an optimizer on the CPU, and where the profile has no
+/// host costs of the workload's program.
 [[nodiscard]] Result<PricedSections> price_sections(Workload& workload, const Settings& wanted,
                                                     const MachineProfile& machine, double host_scale);
 

@@ -244,7 +244,8 @@ std::string pytorch_text(const Settings& from, const Settings& to, const ModuleN
   for (std::size_t i = 0; i < chosen.size(); ++i)
     if (chosen[i]) add(after.lines[i]);
   for (const std::string& line : before.lines)
-    if (lacks(after.lines, line) && !line.starts_with("#")) add("leave out: " + line);
+    if (lacks(after.lines, line) && !line.empty() && !line.starts_with("#")) add("# leave out: " + line);
+  while (text.ends_with('\n')) text.pop_back();
   return text;
 }
 

@@ -39,7 +39,7 @@ class Finder {
     }
     try_together();
     const auto by_time = [](const TimeRemedy& a, const TimeRemedy& b) { return a.saved_ms > b.saved_ms; };
-    for (auto* remedies : {&out_.faster, &out_.not_valid, &out_.slower})
+    for (auto* remedies : {&out_.faster, &out_.not_valid, &out_.no_difference, &out_.slower})
       std::stable_sort(remedies->begin(), remedies->end(), by_time);
     return std::move(out_);
   }

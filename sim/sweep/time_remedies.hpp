@@ -44,7 +44,7 @@ struct TimeRemedies {
       0;  ///< Prediction::difference of the run: smaller differences are none, nor are those below the remedy's own
   std::vector<TimeRemedy> faster;         ///< valid, most time saved first; several changes together come first
   std::vector<TimeRemedy> not_valid;      ///< outside of what the model was calibrated on; most time saved first
-  std::vector<TimeRemedy> no_difference;  ///< valid, in the order in which they were tried
+  std::vector<TimeRemedy> no_difference;  ///< valid; most time saved first
   std::vector<TimeRemedy> slower;         ///< valid, the least slow first
   std::vector<std::string> impossible;    ///< "--option: why it could not be simulated, or does not fit"
   /// Why embedding and head as units of their own were not simulated; empty: they were, or the root holds none.

@@ -1,7 +1,9 @@
 #include "sim/sweep/wrapped_modules.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 
 namespace foreshard::sim {
 namespace {
@@ -17,13 +19,15 @@ std::vector<std::string> paths_of(const std::string& names) {
   return out;
 }
 
-/// "model.lm.layers" of a unit "lm.layers.3", or of one that begins with it; none: no member of a list.
+/// "model.lm.layers" of a unit "lm.layers.3", or of one inside of it or that begins with it; none: of no list's member.
 std::optional<std::string> list_of(const std::string& unit) {
   const std::string module = unit.substr(0, unit.find(", "));
-  const std::size_t dot = module.rfind('.');
-  if (dot == std::string::npos || dot + 1 == module.size()) return std::nullopt;
-  if (module.find_first_not_of("0123456789", dot + 1) != std::string::npos) return std::nullopt;
-  return "model." + module.substr(0, dot);
+  for (std::size_t dot = module.find('.'); dot != std::string::npos; dot = module.find('.', dot + 1)) {
+    const std::string member = module.substr(dot + 1, module.find('.', dot + 1) - dot - 1);
+    if (!member.empty() && member.find_first_not_of("0123456789") == std::string::npos)
+      return "model." + module.substr(0, dot);
+  }
+  return std::nullopt;
 }
 
 /// "mlp.experts" of experts' parameters such as "layers.3.mlp.experts.down_proj" where `blocks` is "model.layers"; they
@@ -42,6 +46,69 @@ std::optional<std::string> experts_of(const Workload& workload, const std::strin
 
 }  // namespace
 
+namespace {
+
+/// A unit's modules, and the block that all of them are of.
+struct Placed {
+  std::string list;                  ///< "model.layers"; empty: outside of any
+  std::string block;                 ///< "layers.3"
+  std::vector<std::string> modules;  ///< below the block, none of the block itself; else below the model
+};
+
+Placed place(const std::string& unit, const std::vector<std::string>& lists) {
+  Placed out;
+  std::vector<std::string> modules = paths_of(unit);  // "model.layers.3.wq"
+  for (const std::string& list : lists) {
+    const std::string& first = modules.front();
+    if (!first.starts_with(list + ".")) continue;
+    const std::size_t end = first.find('.', list.size() + 1);
+    const std::string block = first.substr(0, end);
+    const auto inside = [&](const std::string& m) { return m == block || m.starts_with(block + "."); };
+    if (!std::all_of(modules.begin(), modules.end(), inside)) continue;
+    out = {list, block, {}};
+    for (const std::string& m : modules)
+      if (m != block) out.modules.push_back(m.substr(block.size() + 1));
+    return out;
+  }
+  for (const std::string& m : modules) out.modules.push_back(m.substr(std::string("model.").size()));
+  return out;
+}
+
+/// Units other than the blocks of `modules.blocks`.
+void add_other_units(const Workload& workload, ModuleNames& modules) {
+  std::map<std::string, std::vector<std::vector<std::string>>> inside;  // by block
+  std::set<std::string> wrapped;
+  for (std::size_t u = 1; u < workload.units.size(); ++u) {
+    Placed unit = place(workload.units[u].name, modules.blocks);
+    if (unit.list.empty())
+      modules.outside.push_back(std::move(unit.modules));
+    else if (unit.modules.empty())
+      wrapped.insert(unit.block);
+    else
+      inside[unit.block].push_back(std::move(unit.modules));
+  }
+  if (!inside.empty()) modules.inside = inside.begin()->second;
+  modules.wraps_blocks = inside.empty() || !wrapped.empty();
+  const bool alike = std::all_of(inside.begin(), inside.end(), [&](const auto& block) {
+    return block.second == modules.inside && wrapped.contains(block.first) == modules.wraps_blocks;
+  });
+  const bool all = inside.empty() || wrapped.empty() || wrapped.size() == inside.size();
+  // A unit inside another one of the same block is wrapped before it.
+  const auto deeper = [](const auto& a, const auto& b) {
+    const auto depth = [](const auto& unit) { return std::count(unit.front().begin(), unit.front().end(), '.'); };
+    return depth(a) > depth(b);
+  };
+  std::stable_sort(modules.inside.begin(), modules.inside.end(), deeper);
+  if (alike && all) return;
+  modules.inside.clear();
+  modules.outside.clear();
+  for (std::size_t u = 1; u < workload.units.size(); ++u)
+    modules.units.push_back(place(workload.units[u].name, {}).modules);
+  std::stable_sort(modules.units.begin(), modules.units.end(), deeper);
+}
+
+}  // namespace
+
 bool root_has_weights(const Workload& workload) {
   if (workload.units.empty()) return false;
   const std::vector<Parameter>& root = workload.units.front().parameters;
@@ -54,13 +121,17 @@ ModuleNames wrapped_modules(const Workload& workload, const Settings& settings) 
   for (const Unit& unit : workload.units)
     if (auto list = list_of(unit.name); list && std::find(lists.begin(), lists.end(), *list) == lists.end())
       lists.push_back(std::move(*list));
-  if (!lists.empty()) modules.blocks = std::move(lists);
+  if (!lists.empty()) modules.blocks = lists;
   for (const std::string& blocks : modules.blocks)
     if (const auto experts = experts_of(workload, blocks)) {
       modules.experts = *experts;
       break;
     }
-  if (!settings.fully_shard_embedding_and_head || workload.units.size() < 3) return modules;
+  if (!settings.fully_shard_embedding_and_head || workload.units.size() < 3) {
+    if (settings.units_per_group == 1 && settings.expert_parallel == 1 && !lists.empty())
+      add_other_units(workload, modules);
+    return modules;
+  }
   modules.embedding = paths_of(workload.units[1].name).front();
   modules.head = paths_of(workload.units.back().name);
   return modules;

@@ -274,6 +274,34 @@ void check_refused(const Workload& w, const Settings& wanted) {
   CHECK_FALSE(refused.error().hint.empty());
 }
 
+TEST_CASE("kernels of gradient clipping take as much longer as shards do") {
+  Workload w = small_workload(accumulating(1));
+  w.shards_known = w.optimizer_known = true;
+  const LabelId foreach = w.labels.intern("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<LpNorm>");
+  const auto add = [&](Hook behind, LabelId label) {
+    Op kernel;
+    kernel.kernel = {KernelClass::memory_bound, Nanoseconds{1'000}, 0, 0, label};
+    auto& ops = w.steps.back().ops;
+    const auto at = std::find_if(ops.begin(), ops.end(),
+                                 [&](const Op& op) { return op.kind == OpKind::hook && op.hook == behind; });
+    REQUIRE(at != ops.end());
+    ops.insert(at + 1, kernel);
+  };
+  add(Hook::backward_end, foreach);
+  add(Hook::backward_end, w.labels.intern("another kernel"));
+  add(Hook::forward_begin, foreach);  // of the model itself
+  Settings wanted = w.settings;
+  CHECK_FALSE(rewrites(w, wanted));
+  wanted.gpus *= 2;
+  REQUIRE(rewrites(w, wanted));
+  const auto adapted = adapt(w, wanted);
+  REQUIRE(adapted);
+  std::vector<std::int64_t> times;
+  for (const Op& op : adapted->workload.steps.back().ops)
+    if (op.kind == OpKind::kernel) times.push_back(op.kernel.work.count);
+  CHECK(times == std::vector<std::int64_t>{1'000, 1'000, 500});
+}
+
 TEST_CASE("what one capture cannot tell is refused with what would help") {
   const Workload w = small_workload(accumulating(1));
   Settings batch = w.settings;

@@ -74,8 +74,8 @@ TEST_CASE("a change as options and as Python", "[remedies]") {
   CHECK(setting_text(from, from).empty());
   CHECK(pytorch_text(from, to) ==
         "PYTORCH_ALLOC_CONF=expandable_segments:True\n"
-        "optimizer = torch.optim.Adam(model.parameters(), fused=True)\n"
-        "leave out: model._set_unshard_async_op(True)");
+        "optimizer = torch.optim.AdamW(model.parameters(), fused=True)  # or Adam; its other arguments stay\n"
+        "# leave out: model._set_unshard_async_op(True)");
   to = from;
   from.forward_prefetch = from.backward_prefetch = 1;
   to.forward_prefetch = 1;
@@ -114,4 +114,37 @@ TEST_CASE("blocks go by the name that their units have") {
   CHECK(wrapped_modules(both, {}).blocks == std::vector<std::string>{"model.encoder.block", "model.decoder.block"});
   OneWorkload unknown(std::make_shared<const Workload>());
   CHECK(wrapped_modules(unknown, {}).blocks == ModuleNames{}.blocks);
+}
+
+TEST_CASE("units inside of blocks, and outside of them, are wrapped as they are") {
+  Workload workload;
+  workload.units = {{"", {}},
+                    {"tok", {}},
+                    {"layers.0", {}},
+                    {"layers.0.wq", {}},
+                    {"layers.0.w1, layers.0.w3", {}},
+                    {"layers.1", {}},
+                    {"layers.1.wq", {}},
+                    {"layers.1.w1, layers.1.w3", {}},
+                    {"norm, head", {}}};
+  const ModuleNames alike = wrapped_modules(workload, {});
+  using Units = std::vector<std::vector<std::string>>;
+  CHECK(alike.blocks == std::vector<std::string>{"model.layers"});
+  CHECK(alike.inside == Units{{"wq"}, {"w1", "w3"}});
+  CHECK(alike.outside == Units{{"tok"}, {"norm", "head"}});
+  CHECK((alike.wraps_blocks && alike.units.empty()));
+  const std::string code = python_lines({}, alike).text();
+  CHECK(code.find("for unit in ((\"tok\",), (\"norm\", \"head\"),):\n"
+                  "    modules = [model.get_submodule(name) for name in unit]\n"
+                  "    fully_shard(modules, mesh=mesh, reshard_after_forward=True)\n"
+                  "for block in blocks:\n"
+                  "    for unit in ((\"wq\",), (\"w1\", \"w3\"),):\n"
+                  "        modules = [block.get_submodule(name) for name in unit]\n"
+                  "        fully_shard(modules, mesh=mesh, reshard_after_forward=True)\n"
+                  "    fully_shard(block, mesh=mesh, reshard_after_forward=True)\n") != std::string::npos);
+  workload.units.erase(workload.units.begin() + 3);  // the first block has another one
+  const ModuleNames unlike = wrapped_modules(workload, {});
+  CHECK((unlike.inside.empty() && unlike.outside.empty()));
+  CHECK(unlike.units.size() == 7);
+  CHECK(unlike.units.front() == std::vector<std::string>{"layers.0.w1", "layers.0.w3"});  // before its block
 }
