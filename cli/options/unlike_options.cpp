@@ -41,18 +41,18 @@ Result<sim::Differences> UnlikeOptions::read(const sim::Network& network) const 
       difference.*factor = *value;
     }
   for (const std::string& text : rank_gemm_) {
-    constexpr std::string_view kOption = "--rank-gemm";
-    const auto given = parse_of_ranks(kOption, text, "5=8192x8192x8192*2");
+    constexpr std::string_view kGemmOption = "--rank-gemm";
+    const auto given = parse_of_ranks(kGemmOption, text, "5=8192x8192x8192*2");
     FORESHARD_TRY(given);
     auto gemms = parse_extra_gemms(given->value);
     if (!gemms) {
-      gemms.error().what = fmt::format("{}: {}", kOption, gemms.error().what);
+      gemms.error().what = fmt::format("{}: {}", kGemmOption, gemms.error().what);
       return tl::unexpected(gemms.error());
     }
     for (std::uint32_t rank = given->first; rank <= given->last; ++rank) {
       sim::RankDifference& difference = by_rank[rank];
       difference.rank = rank;
-      FORESHARD_TRY(said_once(kOption, rank, difference.gemms.has_value()));
+      FORESHARD_TRY(said_once(kGemmOption, rank, difference.gemms.has_value()));
       difference.gemms = *gemms;
     }
   }

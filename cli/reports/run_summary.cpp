@@ -21,7 +21,7 @@ namespace foreshard::cli {
 namespace {
 
 /// Of the step whose time is reported, as `explain --time` and the plan have them.
-void add_times(const Run& run, const WantedStep& wanted, RunSummary& summary) {
+void add_step_times(const Run& run, const WantedStep& wanted, RunSummary& summary) {
   const auto time = explain_time(run, wanted);
   if (!time || time->compute.count == 0) return;
   summary.compute_ms = time->compute.ms();
@@ -123,7 +123,7 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
   }
   summary.graph_pool = graph_pool_bytes(run);
   summary.phases_ms = phases_ms(run, wanted);
-  add_times(run, wanted, summary);
+  add_step_times(run, wanted, summary);
   summary.steps = steps_title(run, wanted, wanted_memory);
   return summary;
 }

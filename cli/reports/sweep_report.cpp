@@ -304,15 +304,16 @@ void print_answer(std::ostream& out, const SweepResult& result) {
 /// The points that cannot be told from the best.
 void print_ties(std::ostream& out, const SweepResult& result) {
   if (!result.best || result.ties.empty()) return;
-  constexpr std::size_t kShown = 5;
+  constexpr std::size_t kTiesShown = 5;
   out << (timed(result) ? "\nno difference to the best:\n" : "\nthe others, whose times are not known either:\n");
-  for (std::size_t i = 0; i < std::min(kShown, result.ties.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kTiesShown, result.ties.size()); ++i) {
     const SweepPoint& tie = result.points[result.ties[i]];
     out << fmt::format("  {} ({}{})\n", options_of(result, tie, true),
                        tie.has_time ? milliseconds(tie.step_ms) + ", " : std::string(),
                        format_bytes(tie.peaks.reserved) + exchange_words(result, tie));
   }
-  if (result.ties.size() > kShown) out << fmt::format("  and {} more (--json has all)\n", result.ties.size() - kShown);
+  if (result.ties.size() > kTiesShown)
+    out << fmt::format("  and {} more (--json has all)\n", result.ties.size() - kTiesShown);
 }
 
 /// Where some points are valid: the others, which take no part in what is best.

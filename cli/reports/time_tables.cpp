@@ -24,14 +24,14 @@ constexpr double kWorthARow = 0.0005;  // of the step, in the short report
 
 using Align = Table::Align;
 
-std::string ms(Nanoseconds time) {
+std::string cell_ms(Nanoseconds time) {
   return fmt::format("{:.2f}", time.ms());
 }
 
 /// Microseconds where milliseconds would show nothing.
 std::string time_words(Nanoseconds time) {
-  constexpr std::int64_t kSmall = 10'000;
-  return time.count < kSmall ? fmt::format("{:.1f} us", time.us()) : fmt::format("{:.2f} ms", time.ms());
+  constexpr std::int64_t kInMicroseconds = 10'000;
+  return time.count < kInMicroseconds ? fmt::format("{:.1f} us", time.us()) : fmt::format("{:.2f} ms", time.ms());
 }
 
 /// Of a cause that takes `printed` ms in the table: a part of it is not printed as longer than that.
@@ -68,9 +68,9 @@ void print_causes(std::ostream& out, const Run& run, const TimeExplanation& e, s
                {"exposed", Align::right},
                {"times", Align::right},
                {"longest"}});
-  const std::string contention = e.kernel_contention.count > 0
-                                     ? fmt::format("of it {} ms slower beside collectives", ms(e.kernel_contention))
-                                     : "";
+  const std::string contention =
+      e.kernel_contention.count > 0 ? fmt::format("of it {} ms slower beside collectives", cell_ms(e.kernel_contention))
+                                    : "";
   std::vector<std::string> names{"compute"};
   std::vector<const CauseTotal*> shown{nullptr};
   std::vector<double> times{e.compute.ms()}, exposed{0};
@@ -103,18 +103,18 @@ void print_causes(std::ostream& out, const Run& run, const TimeExplanation& e, s
                exposed[i] > 0 ? fmt::format("{:.2f}", exposed[i]) : std::string(),
                i == 0 ? std::string() : std::to_string(shown[i]->parts), longest});
   }
-  table.row({"step", ms(e.length()), "100.0 %", ms(e.exposed_communication), "", ""});
+  table.row({"step", cell_ms(e.length()), "100.0 %", cell_ms(e.exposed_communication), "", ""});
   table.print(out);
   const PhaseTime sum = total(phase_times(run, e));
   const std::vector<double> parts = printed_phase_parts(sum);
   out << fmt::format(
       "  as plan has it: compute {:.2f} + exposed communication {:.2f} + host {:.2f} + other {:.2f} = {} ms\n",
-      parts[0], parts[1], parts[2], parts[3], ms(sum.sum()));
+      parts[0], parts[1], parts[2], parts[3], cell_ms(sum.sum()));
   if (e.kernel_contention_unknown >= e.length().scaled(kWorthADoubt))
     out << fmt::format(
         "  {} ms of compute overlap collectives in kernels that were never seen isolated: how much of it is contention "
         "is not known\n",
-        ms(e.kernel_contention_unknown));
+        cell_ms(e.kernel_contention_unknown));
 }
 
 void print_phases(std::ostream& out, const Run& run, const TimeExplanation& e) {
@@ -132,11 +132,12 @@ void print_longest(std::ostream& out, const Run& run, const TimeExplanation& e) 
   for (const std::size_t g : order) {
     const IdleGap& gap = e.gaps[g];
     if (gap.length() <= kKernelGaps) break;
-    out << fmt::format("  {} ms from {} ms, {}, before {}\n", ms(gap.length()), ms(gap.start - e.begin),
+    out << fmt::format("  {} ms from {} ms, {}, before {}\n", cell_ms(gap.length()), cell_ms(gap.start - e.begin),
                        in_phase(gap.phase), in_line(next_words(run, gap)));
     for (std::size_t i = gap.first_part; i < gap.first_part + gap.parts; ++i)
       if (const IdlePart& part = e.parts[i]; 20 * part.length().count >= gap.length().count)
-        out << fmt::format("    {} ms {}: {}\n", ms(part.length()), title(part.cause), in_line(chain_words(run, part)));
+        out << fmt::format("    {} ms {}: {}\n", cell_ms(part.length()), title(part.cause),
+                           in_line(chain_words(run, part)));
   }
 }
 
@@ -160,7 +161,7 @@ void print_path(std::ostream& out, const Run& run, const TimeExplanation& e, con
       if (++rows > kPathRows) continue;
       const PathStretch& stretch = row.pattern[i];
       const Nanoseconds each{stretch.time.count / static_cast<std::int64_t>(row.count)};
-      table.row({ms(stretch.start - e.begin), ms(stretch.time), row.count > 1 ? ms(each) : "",
+      table.row({cell_ms(stretch.start - e.begin), cell_ms(stretch.time), row.count > 1 ? cell_ms(each) : "",
                  row.count > 1 && i == 0 ? std::to_string(row.count) : "",
                  fmt::format("{}{}{}", bracket(i, row.pattern.size()), stretch.computes ? "" : "  ",
                              stretch_words(run, e, stretch, row.count))});
@@ -192,7 +193,7 @@ void print_host(std::ostream& out, const Run& run, const TimeExplanation& e) {
   out << fmt::format("\nthe host was late in {} places, longest\n", late.size());
   if (late.size() > kLongest) late.resize(kLongest);
   Table table({{"ms", Align::right}, {"times", Align::right}, {"where"}});
-  for (const Late& entry : late) table.row({ms(entry.time), std::to_string(entry.parts), entry.where});
+  for (const Late& entry : late) table.row({cell_ms(entry.time), std::to_string(entry.parts), entry.where});
   table.print(out);
 }
 

@@ -65,7 +65,7 @@ Json resources_json(const sim::LastRank& rank) {
   Json out = Json::array();
   for (std::size_t i = 0; i < rank.by.size(); ++i)
     if (rank.by[i].trials > 0 || rank.by[i].awaited_ms > 0)
-      out.push_back({{"resource", name(static_cast<sim::Resource>(i))},
+      out.push_back({{"resource", foreshard::name(static_cast<sim::Resource>(i))},
                      {"trials", rank.by[i].trials},
                      {"awaited_ms", rank.by[i].awaited_ms}});
   return out;
@@ -182,7 +182,8 @@ Json trials_json(const sim::TrialTimes& trials, double step_ms) {
   const auto by_resource = trials_by_resource(trials);
   for (std::size_t i = 0; i < by_resource.size(); ++i)
     if (by_resource[i] > 0)
-      json["resources"].push_back({{"resource", name(static_cast<sim::Resource>(i))}, {"trials", by_resource[i]}});
+      json["resources"].push_back(
+          {{"resource", foreshard::name(static_cast<sim::Resource>(i))}, {"trials", by_resource[i]}});
   json["steps_ms"] = trials.steps_ms;
   json["sentence"] = trials.lengths ? lengths_line(trials) : trials_line(trials, step_ms);
   return json;

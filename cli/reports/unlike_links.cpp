@@ -12,7 +12,7 @@
 namespace foreshard::cli {
 namespace {
 
-Json stored(const Run& run, const char* key) {
+Json stored_json(const Run& run, const char* key) {
   const auto kept = run.results.find(key);
   return kept == run.results.end() ? Json(nullptr) : parse_ordered_json_text(kept->second);
 }
@@ -46,12 +46,12 @@ void add_unlike_links(const sim::Prediction& p, Json& json) {
 }
 
 void put_unlike_links(const Run& run, sim::MachineProfile& machine) {
-  for (const Json& slow : stored(run, "slow_adapters"))
+  for (const Json& slow : stored_json(run, "slow_adapters"))
     machine.network.slow_adapters.push_back(
         {place(slow, "node"), place(slow, "adapter"), number(slow, "slowdown", 1, 1)});
-  for (const Json& slow : stored(run, "slow_links"))
+  for (const Json& slow : stored_json(run, "slow_links"))
     machine.links.slow_links.push_back({place(slow, "rank"), number(slow, "slowdown", 1, 1)});
-  const Json load = stored(run, "background_load");
+  const Json load = stored_json(run, "background_load");
   sim::BackgroundLoad background{number(load, "adapters", 0, 0), number(load, "uplinks", 0, 0)};
   for (const sim::SlowAdapter& slow : machine.network.slow_adapters)
     if (background.adapters * slow.slowdown >= 1) background.adapters = 0;

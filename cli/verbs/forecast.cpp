@@ -38,7 +38,7 @@
 namespace foreshard::cli {
 namespace {
 
-constexpr std::uint32_t kSteps = 10'000;
+constexpr std::uint32_t kForecastSteps = 10'000;
 constexpr std::uint32_t kSeeds = 4;  // of drawn lengths
 constexpr unsigned kMaxSteps = 10'000'000;
 constexpr std::size_t kMaxKept = 20'000'000;  // steps of all seeds; each takes 40 bytes
@@ -50,7 +50,7 @@ struct ForecastOptions {
   SettingOptions setting_options;
   PartsOptions parts;
   std::string lengths;
-  std::uint32_t steps = kSteps;
+  std::uint32_t steps = kForecastSteps;
   std::optional<std::uint64_t> seed;
   std::optional<std::uint32_t> seeds;
   std::uint32_t pad = 1;

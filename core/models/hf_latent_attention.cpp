@@ -5,7 +5,7 @@
 namespace foreshard::model {
 namespace {
 
-Tensor apply(Tape& tape, const HfLinear& layer, const Tensor& x) {
+Tensor applied(Tape& tape, const HfLinear& layer, const Tensor& x) {
   return linear_layer(tape, x, layer.weight, layer.bias);
 }
 
@@ -16,10 +16,10 @@ Tensor heads_of(Tape& tape, const Tensor& projected, std::uint64_t heads, std::u
 
 /// q_proj, or q_b_proj(q_a_layernorm(q_a_proj(x)))
 Tensor queries(Tape& tape, const HfLatentAttention& weights, const Tensor& x) {
-  if (weights.q.weight) return apply(tape, weights.q, x);
-  Tensor narrow = apply(tape, weights.q_a, x);
+  if (weights.q.weight) return applied(tape, weights.q, x);
+  Tensor narrow = applied(tape, weights.q_a, x);
   narrow = hf_rms_norm(tape, narrow, weights.q_a_norm);
-  return apply(tape, weights.q_b, narrow);
+  return applied(tape, weights.q_b, narrow);
 }
 
 /// apply_rotary_pos_emb_interleave: pairs of neighbours of q and of k, turned by the first half of the tables, come out
@@ -79,7 +79,7 @@ struct KeysAndValues {
 KeysAndValues expand_kv(Tape& tape, const ModelConfig& model, const HfLinear& layer, const Tensor& narrow,
                         const Tensor& turned) {
   const LatentAttention& latent = model.latent;
-  const Tensor wide = heads_of(tape, apply(tape, layer, narrow), model.heads, latent.nope + latent.value);
+  const Tensor wide = heads_of(tape, applied(tape, layer, narrow), model.heads, latent.nope + latent.value);
   const Tensors kv = split(tape, wide, -1, std::array{latent.nope, latent.value});
   const Tensor rope = expand(tape, turned, {turned->dim(0), model.heads, turned->dim(2), latent.rope});
   Tensor keys = tape.empty({turned->dim(0), model.heads, turned->dim(2), latent.query()}, kv[0]->dtype);
@@ -98,7 +98,7 @@ Tensor hf_latent_attention(Tape& tape, const ModelConfig& model, const HfLatentA
   const std::uint64_t length = x->dim(1);
   Tensor q_states = heads_of(tape, queries(tape, weights, x), model.heads, latent.query());
   Tensors q = split(tape, q_states, -1, std::array{latent.nope, latent.rope});
-  Tensor compressed = apply(tape, weights.kv_a, x);
+  Tensor compressed = applied(tape, weights.kv_a, x);
   Tensors narrow = split(tape, compressed, -1, std::array{latent.kv_rank, latent.rope});
   narrow[0] = hf_rms_norm(tape, narrow[0], weights.kv_a_norm);
   narrow[1] = view(tape, narrow[1], {batch, 1, length, latent.rope});
@@ -109,7 +109,7 @@ Tensor hf_latent_attention(Tape& tape, const ModelConfig& model, const HfLatentA
   Tensor out = attention(tape, query, kv.keys, kv.values, {.causal = true});
   out = contiguous(tape, transpose(tape, out, 1, 2));
   out = reshape(tape, out, {batch, length, model.heads * latent.value});
-  out = apply(tape, weights.o, out);
+  out = applied(tape, weights.o, out);
   q.clear();
   narrow[1].reset();
   for (Tensor* local : {&q_states, &turned.q, &compressed, &narrow[0], &turned.k, &query, &kv.keys, &kv.values})

@@ -6,7 +6,7 @@
 namespace foreshard::straggler_detail {
 namespace {
 
-bool is_collective(const RankOpRecord& row) {
+bool of_a_collective(const RankOpRecord& row) {
   return row.op.kind == DeviceOpRecord::Kind::collective;
 }
 
@@ -25,10 +25,10 @@ class ComputeStream {
   ComputeStream(std::span<const RankOpRecord> ops, const LastRanks& last)
       : last_(last),
         compute_(sorted(
-            ops, [](const RankOpRecord& row) { return !is_collective(row) && row.op.stream == kComputeStream; },
+            ops, [](const RankOpRecord& row) { return !of_a_collective(row) && row.op.stream == kComputeStream; },
             &DeviceOpRecord::start)),
         beside_(sorted(
-            ops, [](const RankOpRecord& row) { return is_collective(row) || row.op.stream != kComputeStream; },
+            ops, [](const RankOpRecord& row) { return of_a_collective(row) || row.op.stream != kComputeStream; },
             &DeviceOpRecord::end)) {}
 
   std::vector<Span> spans() {
@@ -74,7 +74,7 @@ class ComputeStream {
       if (row.op.end > held_up->op.start) continue;
       if (row.op.end <= issued(*held_up)) break;
       held_up = &row;
-      if (!is_collective(row)) continue;  // behind a collective, or before one
+      if (!of_a_collective(row)) continue;  // behind a collective, or before one
       add(SpanKind::idle, next.phase, row.op.end, {});
       const auto last = row.sequence >= 0 ? last_.find(key_of(row)) : last_.end();
       const bool waits = last != last_.end() && last->second.rank != row.rank;
@@ -98,7 +98,7 @@ class ComputeStream {
 LastRanks last_ranks(const std::vector<RankOpRecord>& ops) {
   LastRanks out;
   for (const RankOpRecord& row : ops) {
-    if (!is_collective(row) || row.sequence < 0) continue;
+    if (!of_a_collective(row) || row.sequence < 0) continue;
     const auto [last, is_new] = out.try_emplace(key_of(row), LastRank{row.rank, row.op.start});
     if (is_new || row.op.start <= last->second.start) continue;
     last->second.rank = row.rank;

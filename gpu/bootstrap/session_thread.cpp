@@ -18,7 +18,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr Milliseconds kPause{1000};         // lateness of this thread that is nobody else's silence
+constexpr Milliseconds kLateThread{1000};    // lateness of this thread that is nobody else's silence
 constexpr Milliseconds kIdleHeartbeat{500};  // between heartbeats that say nothing new
 constexpr Milliseconds kTakeFailure{2'000};  // for the rendezvous to take this rank's failure
 constexpr Milliseconds kDrain{1'000};        // for the others to hear the end from a rendezvous that is about to go
@@ -261,7 +261,7 @@ void SessionThread::heartbeat() {
     sent_heartbeat_ = now;
     connection_->send(Heartbeat{last.progress, static_cast<std::uint64_t>(last.timeout.count()), last.text});
   }
-  if (connection_ && late < kPause && now - connection_->heard() > t.silence && !aborted() && !over()) {
+  if (connection_ && late < kLateThread && now - connection_->heard() > t.silence && !aborted() && !over()) {
     RunFailure failure{ErrorKind::rank_hung, 0U, server_operation_, "has not been heard of", {}, {}};
     if (server_elsewhere()) failure = {ErrorKind::rendezvous, {}, {}, "the launcher has not been heard of", {}, {}};
     failure.cause += fmt::format(" for {:.1f} s: it is stopped, or its host or network is gone",

@@ -49,9 +49,9 @@ constexpr auto kOperations = [] {
 }();
 constexpr std::array<std::string_view, 5> kRates{"hbm_copy", "peer_copy", "gemm", "gemm_fp32", "gemm_and_copies"};
 
-class Row {
+class ProbeRow {
  public:
-  Row(const Json& row, std::string place) : json_(row), object_(row, std::move(place)) {}
+  ProbeRow(const Json& row, std::string place) : json_(row), object_(row, std::move(place)) {}
 
   InputObject& object() { return object_; }
   void known_keys(Words known) {
@@ -104,7 +104,7 @@ class Row {
   InputObject object_;
 };
 
-void read_collective(Row& row, std::size_t kind, Measurements& out) {
+void read_collective(ProbeRow& row, std::size_t kind, Measurements& out) {
   static constexpr std::array<std::string_view, 9> kKeys{
       "variant", "world", "ranks_per_node", "op", "total_bytes", "us", "busbw_GBps", "upcasts", "dtype"};
   row.known_keys(kKeys);
@@ -126,7 +126,7 @@ void read_collective(Row& row, std::size_t kind, Measurements& out) {
 }
 
 /// "gemm8192" is a GEMM, "copy512MB" moves memory.
-KernelClass kernel_class(Row& row, const std::string& kernel) {
+KernelClass kernel_class(ProbeRow& row, const std::string& kernel) {
   if (kernel.starts_with("gemm")) return KernelClass::gemm;
   if (kernel.starts_with("attention")) return KernelClass::attention;
   if (!kernel.starts_with("copy"))
@@ -134,7 +134,7 @@ KernelClass kernel_class(Row& row, const std::string& kernel) {
   return KernelClass::memory_bound;
 }
 
-void read_contention(Row& row, Measurements& out) {
+void read_contention(ProbeRow& row, Measurements& out) {
   static constexpr std::array<std::string_view, 13> kKeys{"variant",
                                                           "world",
                                                           "op",
@@ -164,7 +164,7 @@ void read_contention(Row& row, Measurements& out) {
   out.contention.push_back(std::move(sample));
 }
 
-void read_rate(Row& row, Measurements& out) {
+void read_rate(ProbeRow& row, Measurements& out) {
   static constexpr std::array<std::string_view, 11> kKeys{
       "what",    "pattern",   "bytes_per_copy", "gbps_per_gpu", "us", "m", "tflops", "gbps_read_plus_write",
       "gemm_us", "copies_us", "both_us"};
@@ -193,7 +193,7 @@ void read_rate(Row& row, Measurements& out) {
 /// `place` is what errors name.
 Result<void> read_row(Json json, const std::string& place, Measurements& out) {
   for (const auto& [before, now] : kRenamed) FORESHARD_TRY(rename_key(json, before, now, place));
-  Row row(json, place);
+  ProbeRow row(json, place);
   if (row.object().has("what") && !row.object().has("op")) {
     read_rate(row, out);
   } else if (const std::size_t operation = row.word("op", kOperations); operation < kCollectives.size()) {

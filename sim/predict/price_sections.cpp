@@ -211,9 +211,9 @@ Result<PricedSections> price_sections(Workload& workload, const Settings& wanted
 
 void judge_sections(const PredictionSpec& spec, const PricedSections& priced, Prediction& p) {
   if (p.step_ms <= 0) return;
-  constexpr double kNoticed = 0.0005;  // of the step: less is not worth naming
+  constexpr double kNoticedSections = 0.0005;  // of the step: less is not worth naming
   const auto add = [&](Basis basis, double below, double above) {
-    if (std::max(below, above) < kNoticed) return;
+    if (std::max(below, above) < kNoticedSections) return;
     p.interval.rests_on.push_back({basis, below, above});
     p.difference = std::hypot(p.difference, std::max(below, above));
   };

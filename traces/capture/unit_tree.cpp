@@ -49,9 +49,9 @@ void sort_as_parameters(std::span<Named> list, std::size_t depth) {
   }
 }
 
-class Builder {
+class TreeBuilder {
  public:
-  Builder(const std::vector<Unit>& units, std::span<const Bytes> shard_bytes, ModuleWalk walk)
+  TreeBuilder(const std::vector<Unit>& units, std::span<const Bytes> shard_bytes, ModuleWalk walk)
       : units_(units), shard_bytes_(shard_bytes), walk_(walk) {
     for (std::uint32_t u = 1; u < units.size(); ++u)
       for (const std::string_view module : modules_of(units[u])) unit_of_.emplace(module, u);
@@ -146,7 +146,7 @@ class Builder {
 
 std::vector<UnitNode> unit_tree(const std::vector<Unit>& units, std::span<const Bytes> shard_bytes, ModuleWalk walk,
                                 std::span<const UnitId> zero_grad_order) {
-  return Builder(units, shard_bytes, walk).build(zero_grad_order);
+  return TreeBuilder(units, shard_bytes, walk).build(zero_grad_order);
 }
 
 }  // namespace foreshard::traces

@@ -9,7 +9,7 @@
 namespace foreshard::traces {
 namespace {
 
-constexpr std::size_t kChunk = 256 * kKiB;
+constexpr std::size_t kReadAtOnce = 256 * kKiB;
 
 }  // namespace
 
@@ -19,13 +19,13 @@ Result<void> SourceWindow::fill(std::size_t count) {
   end_ -= begin_;
   begin_ = 0;
   while (end_ < count) {
-    bytes_.resize(end_ + kChunk);
-    const auto read = source_.read({bytes_.data() + end_, kChunk});
+    bytes_.resize(end_ + kReadAtOnce);
+    const auto read = source_.read({bytes_.data() + end_, kReadAtOnce});
     FORESHARD_TRY(read);
     end_ += *read;
     if (source_.position() > limit_)
       return fail(ErrorKind::input, fmt::format("the file holds more than {}", format_bytes(limit_)), source_.name());
-    if (*read < kChunk) break;
+    if (*read < kReadAtOnce) break;
   }
   bytes_.resize(end_);
   return {};

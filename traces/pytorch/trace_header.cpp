@@ -11,10 +11,10 @@ namespace foreshard::traces {
 
 namespace {
 
-using Json = nlohmann::json;
+using HeaderJson = nlohmann::json;
 
 template <class Number>
-std::optional<Number> number(const Json& object, const char* key) {
+std::optional<Number> number(const HeaderJson& object, const char* key) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_number_integer()) return std::nullopt;
   if (it->is_number_unsigned() &&
@@ -24,14 +24,14 @@ std::optional<Number> number(const Json& object, const char* key) {
   return it->get<Number>();
 }
 
-std::string text(const Json& object, const char* key) {
+std::string text(const HeaderJson& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-void read_devices(TraceHeader& header, const Json& list) {
+void read_devices(TraceHeader& header, const HeaderJson& list) {
   if (!list.is_array()) return;
-  for (const Json& row : list) {
+  for (const HeaderJson& row : list) {
     if (!row.is_object()) continue;
     header.devices.push_back({number<std::uint32_t>(row, "id").value_or(0), text(row, "name"),
                               number<Bytes>(row, "totalGlobalMem").value_or(0),
@@ -41,11 +41,11 @@ void read_devices(TraceHeader& header, const Json& list) {
 
 /// JSON nested deeper than this is none of Kineto's; nlohmann's parser copes, its destructor need not be tried.
 bool is_shallow(std::string_view text) {
-  constexpr int kDepth = 64;
+  constexpr int kMaxNesting = 64;
   int depth = 0;
   for (const char c : text) {
     depth += c == '[' || c == '{' ? 1 : 0;
-    if (depth > kDepth) return false;
+    if (depth > kMaxNesting) return false;
     depth -= c == ']' || c == '}' ? 1 : 0;
   }
   return true;
@@ -57,7 +57,8 @@ Result<void> read_member(TraceHeader& header, const JsonPiece& piece, const std:
   if (piece.key == "segments") header.is_snapshot = true;
   if (piece.key != "deviceProperties" && piece.key != "distributedInfo" && piece.key != "baseTimeNanoseconds")
     return {};
-  const Json value = is_shallow(piece.text) ? parse_json_text(piece.text) : Json(Json::value_t::discarded);
+  const HeaderJson value =
+      is_shallow(piece.text) ? parse_json_text(piece.text) : HeaderJson(HeaderJson::value_t::discarded);
   if (value.is_discarded())
     return fail(ErrorKind::input, fmt::format("the value of '{}' is not valid JSON", piece.key),
                 fmt::format("{}, byte {}", file, piece.offset), "the file is damaged; record or copy it again");

@@ -14,9 +14,9 @@ Box plot_box(double width, bool headline) {
 }
 
 void draw_plot_title(std::string_view title, std::string_view headline, double width, const Ink& ink, SvgWriter& svg) {
-  constexpr double kSize = 20, kLeast = 12;
-  const double room = (width - 2 * kPlotMargin) / text_width(title, kSize);
-  svg.text({kPlotMargin, 30}, title, {std::clamp(kSize * room, kLeast, kSize), ink.text, "start", true});
+  constexpr double kTitleSize = 20, kLeast = 12;
+  const double room = (width - 2 * kPlotMargin) / text_width(title, kTitleSize);
+  svg.text({kPlotMargin, 30}, title, {std::clamp(kTitleSize * room, kLeast, kTitleSize), ink.text, "start", true});
   if (!headline.empty()) svg.text({kPlotMargin, 52}, headline, {13.5, ink.faint});
 }
 

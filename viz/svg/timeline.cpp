@@ -184,10 +184,10 @@ class Page {
 
   /// In ms; of a run that counts allocator events at round numbers of these.
   [[nodiscard]] std::vector<Tick> time_ticks() const {
-    constexpr int kMaxTicks = 14;
-    if (!counts_events_) return time_.ticks(kMaxTicks);
+    constexpr int kMaxTimeTicks = 14;
+    if (!counts_events_) return time_.ticks(kMaxTimeTicks);
     constexpr double kEvents = 1e6;  // one a nanosecond
-    std::vector<Tick> out = Axis{time_.low * kEvents, time_.high * kEvents, time_.from, time_.to}.ticks(kMaxTicks);
+    std::vector<Tick> out = Axis{time_.low * kEvents, time_.high * kEvents, time_.from, time_.to}.ticks(kMaxTimeTicks);
     for (Tick& tick : out) tick.value /= kEvents;
     return out;
   }
