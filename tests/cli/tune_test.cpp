@@ -14,15 +14,15 @@ using nlohmann::json;
 
 namespace {
 
-std::vector<std::string> small(std::vector<std::string> more) {
+std::vector<std::string> tuned(std::vector<std::string> more) {
   std::vector<std::string> arguments{"tune", "mlp", "--dim", "2048", "--layers", "6", "--gpus", "4"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
 
-json answer_of(std::vector<std::string> more) {
+json tune_answer(std::vector<std::string> more) {
   more.emplace_back("--json");
-  const Answer answer = run_cli(small(more));
+  const Answer answer = run_cli(tuned(more));
   INFO(answer.err);
   REQUIRE(answer.status == 0);
   return json::parse(answer.out);
@@ -45,7 +45,7 @@ std::vector<std::string> words(const std::string& command) {
 }  // namespace
 
 TEST_CASE("every number of a search is plan's of the command beside it, to the digit", "[tune]") {
-  const json result = answer_of({});
+  const json result = tune_answer({});
   CHECK(result["schema"] == 1);
   CHECK(result["verb"] == "tune");
   const double equal = 1.0025;  // steps that differ by less are equal, and of them the smaller is the answer
@@ -72,22 +72,22 @@ TEST_CASE("the best's lists and run are written", "[tune]") {
   const TemporaryFolder folder;
   const std::string lists = (folder.path() / "lists.json").string();
   const std::string run = (folder.path() / "best.db").string();
-  const json result = answer_of({"--points", "60", "--lists", lists, "-o", run});
+  const json result = tune_answer({"--points", "60", "--lists", lists, "-o", run});
   CHECK(json::parse(file_bytes(lists)).is_object());
   const Answer again = run_cli({"plan", run, "--json"});
   REQUIRE(again.status == 0);
   CHECK(json::parse(again.out)["step_ms"] == result["best"]["step_ms"]);
-  CHECK(run_cli(small({"--points", "60", "--lists", lists})).status == 2);  // it is there
+  CHECK(run_cli(tuned({"--points", "60", "--lists", lists})).status == 2);  // it is there
 }
 
 TEST_CASE("wrong questions of a search", "[tune]") {
-  const Answer unknown = run_cli(small({"--keep", "prefetch,wings"}));
+  const Answer unknown = run_cli(tuned({"--keep", "prefetch,wings"}));
   CHECK(unknown.status == 2);
   CHECK(unknown.err.find("'wings'") != std::string::npos);
-  CHECK(run_cli(small({"--points", "0"})).status == 2);
-  CHECK(run_cli(small({"--time-limit", "5"})).status == 2);  // 5 of what?
-  CHECK(run_cli(small({"--memory-limit", "64MiB"})).status == 10);
-  CHECK(run_cli(small({"--replicate", "3"})).status == 2);
+  CHECK(run_cli(tuned({"--points", "0"})).status == 2);
+  CHECK(run_cli(tuned({"--time-limit", "5"})).status == 2);  // 5 of what?
+  CHECK(run_cli(tuned({"--memory-limit", "64MiB"})).status == 10);
+  CHECK(run_cli(tuned({"--replicate", "3"})).status == 2);
 }
 
 TEST_CASE("a CUDA graph matters where it is told apart from the best without it") {

@@ -8,7 +8,7 @@
 namespace foreshard::sim {
 namespace {
 
-Prediction plan_of(const Differences& differences, unsigned threads = 1) {
+Prediction plan_with(const Differences& differences, unsigned threads = 1) {
   test::PlannedLlama job = test::llama_on_nodes("h200", 4, 4, 2);
   job.request.differences = differences;
   job.request.threads = threads;
@@ -45,17 +45,17 @@ TEST_CASE("differences are told one by one, many of them by their kind") {
 TEST_CASE("what a difference costs is what plans with it alone, and without it, say") {
   const RankDifference gpu{.rank = 5, .kernels = 1.3}, host{.rank = 12, .host = 4};
   const SlowAdapter adapter{1, 3, 8};
-  const Prediction all = plan_of({{gpu, host}, {adapter}, {}});
+  const Prediction all = plan_with({{gpu, host}, {adapter}, {}});
   REQUIRE(all.rank_costs.size() == 3);
-  const double alike = plan_of({}).step_ms;
+  const double alike = plan_with({}).step_ms;
   CHECK(all.step_alike_ms == alike);
-  CHECK(all.rank_costs[0].alone_ms == Approx(plan_of({{gpu}, {}, {}}).step_ms - alike).margin(1e-6));
-  CHECK(all.rank_costs[1].alone_ms == Approx(plan_of({{host}, {}, {}}).step_ms - alike).margin(1e-6));
-  CHECK(all.rank_costs[2].alone_ms == Approx(plan_of({{}, {adapter}, {}}).step_ms - alike).margin(1e-6));
-  CHECK(all.rank_costs[0].beside_ms == Approx(all.step_ms - plan_of({{host}, {adapter}, {}}).step_ms).margin(1e-6));
-  CHECK(all.rank_costs[1].beside_ms == Approx(all.step_ms - plan_of({{gpu}, {adapter}, {}}).step_ms).margin(1e-6));
-  CHECK(all.rank_costs[2].beside_ms == Approx(all.step_ms - plan_of({{gpu, host}, {}, {}}).step_ms).margin(1e-6));
-  const Prediction threads = plan_of({{gpu, host}, {adapter}, {}}, 4);
+  CHECK(all.rank_costs[0].alone_ms == Approx(plan_with({{gpu}, {}, {}}).step_ms - alike).margin(1e-6));
+  CHECK(all.rank_costs[1].alone_ms == Approx(plan_with({{host}, {}, {}}).step_ms - alike).margin(1e-6));
+  CHECK(all.rank_costs[2].alone_ms == Approx(plan_with({{}, {adapter}, {}}).step_ms - alike).margin(1e-6));
+  CHECK(all.rank_costs[0].beside_ms == Approx(all.step_ms - plan_with({{host}, {adapter}, {}}).step_ms).margin(1e-6));
+  CHECK(all.rank_costs[1].beside_ms == Approx(all.step_ms - plan_with({{gpu}, {adapter}, {}}).step_ms).margin(1e-6));
+  CHECK(all.rank_costs[2].beside_ms == Approx(all.step_ms - plan_with({{gpu, host}, {}, {}}).step_ms).margin(1e-6));
+  const Prediction threads = plan_with({{gpu, host}, {adapter}, {}}, 4);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(threads.rank_costs[i].alone_ms == all.rank_costs[i].alone_ms);
     CHECK(threads.rank_costs[i].beside_ms == all.rank_costs[i].beside_ms);
@@ -65,12 +65,12 @@ TEST_CASE("what a difference costs is what plans with it alone, and without it, 
 TEST_CASE("of two differences the one alone is what is left without the other; one costs all") {
   const RankDifference gpu{.rank = 5, .kernels = 1.3};
   const SlowAdapter adapter{1, 3, 8};
-  const Prediction both = plan_of({{gpu}, {adapter}, {}});
+  const Prediction both = plan_with({{gpu}, {adapter}, {}});
   REQUIRE(both.rank_costs.size() == 2);
   const double longer = both.step_ms - both.step_alike_ms;
   CHECK(both.rank_costs[0].alone_ms + both.rank_costs[1].beside_ms == Approx(longer).margin(1e-6));
   CHECK(both.rank_costs[1].alone_ms + both.rank_costs[0].beside_ms == Approx(longer).margin(1e-6));
-  const Prediction one = plan_of({{gpu}, {}, {}});
+  const Prediction one = plan_with({{gpu}, {}, {}});
   REQUIRE(one.rank_costs.size() == 1);
   CHECK(one.rank_costs[0].ranks == std::vector<std::uint32_t>{5});
   CHECK(one.rank_costs[0].alone_ms == Approx(one.step_ms - one.step_alike_ms).margin(1e-6));

@@ -23,8 +23,8 @@ FlappingTrial steps_of(std::initializer_list<std::int64_t> ms, std::int64_t begu
   return out;
 }
 
-Result<Prediction> plan_of(const FlappingRequest& flapping, std::uint32_t replicate = 1,
-                           const Differences& differences = {}) {
+Result<Prediction> flapping_plan(const FlappingRequest& flapping, std::uint32_t replicate = 1,
+                                 const Differences& differences = {}) {
   test::PlannedLlama job = test::llama_on_nodes("h100", 2, replicate, 4);
   job.request.differences = differences;
   job.request.flapping = flapping;
@@ -101,7 +101,7 @@ TEST_CASE("an outage of an adapter costs up to its time, the same in every run o
     for (const auto& [down, period] : {std::pair{50, 60'000}, std::pair{50, 400}}) {
       CAPTURE(replicate, down, period);
       FlappingRequest request = request_of(down, period);
-      const auto plan = plan_of(request, replicate);
+      const auto plan = flapping_plan(request, replicate);
       REQUIRE(plan);
       REQUIRE(plan->flapping);
       const FlappingTimes& times = *plan->flapping;
@@ -111,21 +111,21 @@ TEST_CASE("an outage of an adapter costs up to its time, the same in every run o
       CHECK(times.step_ms.least <= times.without_ms + 1e-9);
       CHECK(times.step_ms.most > times.without_ms);
       request.threads = 3;
-      const auto again = plan_of(request, replicate);
+      const auto again = flapping_plan(request, replicate);
       CHECK(again->flapping->step_ms.mean == times.step_ms.mean);
       CHECK(again->flapping->step_ms.p95 == times.step_ms.p95);
       request.seed = 1;
-      CHECK(plan_of(request, replicate)->flapping->step_ms.mean != times.step_ms.mean);
-      CHECK(plan_of(request, replicate)->flapping->step_ms.mean == Approx(times.step_ms.mean).epsilon(0.1));
+      CHECK(flapping_plan(request, replicate)->flapping->step_ms.mean != times.step_ms.mean);
+      CHECK(flapping_plan(request, replicate)->flapping->step_ms.mean == Approx(times.step_ms.mean).epsilon(0.1));
     }
 }
 
 TEST_CASE("what is left of an adapter costs less, and a slow GPU beside it stays one") {
-  const auto down = plan_of(request_of(50, 60'000)), half = plan_of(request_of(50, 60'000, 0.5));
+  const auto down = flapping_plan(request_of(50, 60'000)), half = flapping_plan(request_of(50, 60'000, 0.5));
   CHECK(half->flapping->outage_costs < down->flapping->outage_costs);
   Differences slow;
   slow.ranks.push_back({.rank = 5, .kernels = 1.5});
-  const auto both = plan_of(request_of(50, 60'000), 1, slow);
+  const auto both = flapping_plan(request_of(50, 60'000), 1, slow);
   REQUIRE(both);
   CHECK(both->flapping->without_ms > 1.2 * down->flapping->without_ms);
   CHECK(both->flapping->outage_costs > 0);
@@ -136,7 +136,7 @@ TEST_CASE("two adapters that flap cost what each does where their outages lie fa
     FlappingRequest request = request_of(50, 60'000);
     request.links = std::move(links);
     request.threads = threads;
-    const auto plan = plan_of(request);
+    const auto plan = flapping_plan(request);
     REQUIRE(plan);
     return *plan->flapping;
   };
@@ -174,7 +174,7 @@ TEST_CASE("of links that end a job the one does that ends it first") {
 }
 
 TEST_CASE("a job that ends by it is not valid, and what cannot be played is refused") {
-  const auto ends = plan_of(request_of(31'000, 600'000));
+  const auto ends = flapping_plan(request_of(31'000, 600'000));
   REQUIRE(ends);
   REQUIRE(ends->link_ends_job());
   CHECK_FALSE(ends->valid);
@@ -183,12 +183,12 @@ TEST_CASE("a job that ends by it is not valid, and what cannot be played is refu
   CHECK(ends->flapping->job_end->within->ms() / 1e3 == Approx(569 + most));
   CHECK(ends->flapping->job_end->gpu_seconds == Approx(16 * most));
   // Down for hardly longer than NCCL tries, it may be up again before a collective that began late has given up.
-  CHECK_FALSE(plan_of(request_of(30'065, 600'000))->flapping->job_end->within);
+  CHECK_FALSE(flapping_plan(request_of(30'065, 600'000))->flapping->job_end->within);
   CHECK(ends->not_valid.front().find("adapter 1.3") != std::string::npos);
-  CHECK_FALSE(plan_of(request_of(60'000, 600'000, 0.5)));  // hundreds of steps
+  CHECK_FALSE(flapping_plan(request_of(60'000, 600'000, 0.5)));  // hundreds of steps
   FlappingRequest other = request_of(50, 400);
   other.links[0].place = 2;
-  CHECK(plan_of(other).error().what.find("no adapter 2.3") != std::string::npos);
+  CHECK(flapping_plan(other).error().what.find("no adapter 2.3") != std::string::npos);
 }
 
 }  // namespace foreshard::sim

@@ -12,7 +12,7 @@
 namespace foreshard::sim {
 namespace {
 
-Prediction plan_of(std::uint32_t replicate, const Differences& differences, std::uint32_t nodes = 4) {
+Prediction plan_with_links(std::uint32_t replicate, const Differences& differences, std::uint32_t nodes = 4) {
   test::PlannedLlama job = test::llama_on_nodes("h200", nodes, replicate, 2);
   job.request.differences = differences;
   auto p = job.plan();
@@ -39,8 +39,8 @@ std::uint32_t ranks_on_slow_links(const Prediction& p) {
 
 TEST_CASE("links that are no slower than the machine's change nothing") {
   for (const std::uint32_t replicate : {1, 4}) {
-    const double alike = plan_of(replicate, {}).step_ms;
-    const Prediction p = plan_of(replicate, {{}, {{1, 3, 1}}, {{5, 1}}});
+    const double alike = plan_with_links(replicate, {}).step_ms;
+    const Prediction p = plan_with_links(replicate, {{}, {{1, 3, 1}}, {{5, 1}}});
     CHECK(p.step_ms == alike);
     CHECK(p.step_alike_ms == alike);
     REQUIRE(p.ranks.size() == 1);
@@ -50,13 +50,13 @@ TEST_CASE("links that are no slower than the machine's change nothing") {
 
 TEST_CASE("a slow adapter holds up the replicate group of its GPUs, and every rank of full shards") {
   const Differences slow{{}, {{1, 3, 8}}, {}};
-  const Prediction replicas = plan_of(4, slow);
+  const Prediction replicas = plan_with_links(4, slow);
   CHECK(ranks_on_slow_adapters(replicas) == 4);  // GPU 3 of each node
   CHECK(replicas.step_ms > replicas.step_alike_ms);
-  const Prediction shards = plan_of(1, slow);
+  const Prediction shards = plan_with_links(1, slow);
   CHECK(ranks_on_slow_adapters(shards) == 32);
   CHECK(shards.step_ms > replicas.step_ms);
-  CHECK(plan_of(1, {{}, {{1, 3, 16}}, {}}).step_ms > shards.step_ms);
+  CHECK(plan_with_links(1, {{}, {{1, 3, 16}}, {}}).step_ms > shards.step_ms);
 }
 
 TEST_CASE("a healthy group beside a slow one asks no more of the fabric than without it") {
@@ -75,7 +75,7 @@ TEST_CASE("a healthy group beside a slow one asks no more of the fabric than wit
 }
 
 TEST_CASE("a slow NVLink holds up the groups that go over it") {
-  const Prediction replicas = plan_of(4, {{}, {}, {{5, 4}}});
+  const Prediction replicas = plan_with_links(4, {{}, {}, {{5, 4}}});
   CHECK(ranks_on_slow_links(replicas) == 8);  // of node 0
   CHECK(replicas.step_ms > replicas.step_alike_ms);
   REQUIRE(replicas.stragglers);
@@ -86,11 +86,11 @@ TEST_CASE("other traffic on a share of every adapter is as if all were so much s
     Differences slow;
     for (std::uint32_t node = 0; node < 4; ++node)
       for (std::uint32_t adapter = 0; adapter < 8; ++adapter) slow.slow_adapters.push_back({node, adapter, 8});
-    const Prediction eighth = plan_of(replicate, slow);
-    const Prediction loaded = plan_of(replicate, {{}, {}, {}, {0.875, 0}});
+    const Prediction eighth = plan_with_links(replicate, slow);
+    const Prediction loaded = plan_with_links(replicate, {{}, {}, {}, {0.875, 0}});
     CHECK(loaded.step_ms == eighth.step_ms);
     CHECK(loaded.step_ms > loaded.step_alike_ms);
-    CHECK(loaded.step_alike_ms == plan_of(replicate, {}).step_ms);
+    CHECK(loaded.step_alike_ms == plan_with_links(replicate, {}).step_ms);
     REQUIRE(loaded.ranks.size() == 1);
     CHECK(loaded.ranks[0].network_slowdown == 1);
     CHECK(loaded.ranks[0].background_slowdown == 8);
@@ -101,7 +101,7 @@ TEST_CASE("other traffic on a share of every adapter is as if all were so much s
   for (std::uint32_t node = 0; node < 4; ++node)
     for (std::uint32_t adapter = 0; adapter < 8; ++adapter)
       slow.slow_adapters.push_back({node, adapter, node == 1 && adapter == 3 ? 4.0 : 2.0});
-  CHECK(plan_of(1, {{}, {{1, 3, 4.0 / 3}}, {}, {0.5, 0}}).step_ms == plan_of(1, slow).step_ms);
+  CHECK(plan_with_links(1, {{}, {{1, 3, 4.0 / 3}}, {}, {0.5, 0}}).step_ms == plan_with_links(1, slow).step_ms);
 }
 
 TEST_CASE("what is not in the job is refused") {

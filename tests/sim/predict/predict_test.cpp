@@ -24,7 +24,7 @@ MachineProfile h200() {
   return builtin_profile("h200").value();
 }
 
-Settings mixed() {
+Settings mixed_settings() {
   Settings s = four_gpus();
   s.param_dtype = DType::bfloat16;
   s.reduce_dtype = DType::float32;
@@ -56,7 +56,7 @@ bool rests_on(const Prediction& plan, Basis basis) {
 TEST_CASE("a plan is not valid by prices that were not measured, unless they are next to nothing") {
   ModelConfig model = *preset("llama-1b", {});
   model.layers = 2;
-  Settings s = mixed();
+  Settings s = mixed_settings();
   s.batch = 1;
   s.seq = 2048;
   Workload w = *generate(model, s, {}, 132);
@@ -81,11 +81,11 @@ TEST_CASE("a plan is not valid by prices that were not measured, unless they are
 }
 
 TEST_CASE("a GPU-bound capture is anchored to what it measured, and so are its plans") {
-  Workload w = timed_workload(mixed(), 4);
+  Workload w = timed_workload(mixed_settings(), 4);
   scale_host(w, 0.1);
-  const double simulated = plan(w, mixed()).step_ms;
+  const double simulated = plan(w, mixed_settings()).step_ms;
   w.measured = Measured{std::vector<double>(12, 1.02 * simulated), {}};
-  const Prediction p = plan(w, mixed());
+  const Prediction p = plan(w, mixed_settings());
   CHECK_FALSE(p.host_bound);
   CHECK(p.host_scale.anchor > 1);
   CHECK(p.step_ms == Approx(1.02 * simulated).epsilon(0.005));
@@ -99,9 +99,9 @@ TEST_CASE("a GPU-bound capture is anchored to what it measured, and so are its p
 }
 
 TEST_CASE("a plan is the same on any number of threads") {
-  const Workload w = timed_workload(mixed(), 4);
+  const Workload w = timed_workload(mixed_settings(), 4);
   for (const std::optional<Bytes> limit : {std::optional<Bytes>(), std::optional<Bytes>(2 * kMiB)}) {
-    PredictRequest request{mixed(), limit};
+    PredictRequest request{mixed_settings(), limit};
     const auto one = predict(w, h200(), request);
     request.threads = 2;  // how host-bound it is, is found beside the step
     const auto two = predict(w, h200(), request);
@@ -123,7 +123,7 @@ TEST_CASE("a token of an odd sequence costs what one of the even sequence next t
   const auto ms_a_token = [](bool compiled, std::uint64_t seq) {
     ModelConfig model = *preset("llama-8b", {{}, 2});
     model.compiled = compiled;
-    Settings s = mixed();
+    Settings s = mixed_settings();
     s.batch = 1;
     s.seq = seq;
     const auto w = generate(model, s, {}, 132);
@@ -135,13 +135,13 @@ TEST_CASE("a token of an odd sequence costs what one of the even sequence next t
 }
 
 TEST_CASE("a capture that waited for a late rank is planned as if that rank kept up") {
-  Workload w = timed_workload(mixed(), 4);
+  Workload w = timed_workload(mixed_settings(), 4);
   scale_host(w, 0.1);
-  const double simulated = plan(w, mixed()).step_ms;
+  const double simulated = plan(w, mixed_settings()).step_ms;
   w.measured = Measured{std::vector<double>(12, 1.36 * simulated), {}};
-  CHECK_FALSE(plan(w, mixed()).valid);
+  CHECK_FALSE(plan(w, mixed_settings()).valid);
   w.measured->late_rank = 5;
-  const Prediction p = plan(w, mixed());
+  const Prediction p = plan(w, mixed_settings());
   CHECK(p.valid);
   CHECK(p.host_scale.anchor == 1);
   CHECK(p.step_ms == Approx(simulated).epsilon(1e-9));
@@ -152,8 +152,8 @@ TEST_CASE("a capture that waited for a late rank is planned as if that rank kept
 }
 
 TEST_CASE("a recording's ranks with fewer tokens count with their own") {
-  Workload w = timed_workload(mixed(), 4);
-  Settings s = mixed();
+  Workload w = timed_workload(mixed_settings(), 4);
+  Settings s = mixed_settings();
   s.batch = w.settings.batch = 4;
   s.seq = w.settings.seq = 2048;
   const std::uint32_t world = s.world();
@@ -185,14 +185,14 @@ TEST_CASE("a recording's ranks with fewer tokens count with their own") {
 }
 
 TEST_CASE("a host-bound capture is not anchored: its host is made as fast as it was measured") {
-  Workload w = timed_workload(mixed(), 4);
+  Workload w = timed_workload(mixed_settings(), 4);
   scale_host(w, 20);
-  const Prediction raw = plan(w, mixed());
+  const Prediction raw = plan(w, mixed_settings());
   CHECK(raw.host_bound);
   CHECK(raw.host_scale.source == HostScale::Source::none);
   CHECK(raw.gpu_step_ms < raw.step_ms);
   w.measured = Measured{std::vector<double>(12, 0.8 * raw.step_ms), std::vector<double>(12, 0.8 * raw.host_ms)};
-  const Prediction p = plan(w, mixed());
+  const Prediction p = plan(w, mixed_settings());
   CHECK(p.host_bound);
   CHECK(p.host_scale.anchor == 1);
   CHECK(p.host_scale.factor == Approx(0.8).epsilon(0.03));
@@ -200,11 +200,11 @@ TEST_CASE("a host-bound capture is not anchored: its host is made as fast as it 
 }
 
 TEST_CASE("a host-bound capture that no speed of its host brings to the measured steps is not valid, and says so") {
-  Workload w = timed_workload(mixed(), 4);
+  Workload w = timed_workload(mixed_settings(), 4);
   scale_host(w, 20);
-  const double gpu = plan(w, mixed()).gpu_step_ms;
+  const double gpu = plan(w, mixed_settings()).gpu_step_ms;
   w.measured = Measured{std::vector<double>(12, 0.5 * gpu), {}};
-  const Prediction p = plan(w, mixed());
+  const Prediction p = plan(w, mixed_settings());
   CHECK(p.host_scale.source == HostScale::Source::steady);
   CHECK_FALSE(p.valid);
   const std::string said = fmt::format("simulate {:.1f} ms where {:.1f} ms were measured, however fast their host",
@@ -227,9 +227,9 @@ TEST_CASE("one anchor is for all plans of a misfitting recording, and a small on
 }
 
 TEST_CASE("which side sets the step follows the host's own speed") {
-  Workload w = timed_workload(mixed(), 4);
+  Workload w = timed_workload(mixed_settings(), 4);
   const auto side = [&](double scale) {
-    const auto found = host_bound(w, mixed(), h200(), scale);
+    const auto found = host_bound(w, mixed_settings(), h200(), scale);
     REQUIRE(found);
     CHECK(found->gpu_step_ms <= found->step_ms * 1.001);
     return *found;
@@ -243,23 +243,23 @@ TEST_CASE("which side sets the step follows the host's own speed") {
 }
 
 TEST_CASE("how much slower a host may be is what makes the step longer, as simulated") {
-  Workload w = timed_workload(mixed(), 4);
+  Workload w = timed_workload(mixed_settings(), 4);
   const double step_excess = h200().prediction.step_excess;
   const double scale = 0.05, range = 8;
-  const auto bound = host_bound(w, mixed(), h200(), scale, range, true);
+  const auto bound = host_bound(w, mixed_settings(), h200(), scale, range, true);
   REQUIRE(bound);
   REQUIRE_FALSE(bound->host_bound);
   REQUIRE(bound->binds_from);
   REQUIRE(*bound->binds_from > 1);
-  const auto step_ms = [&](double slower) { return host_bound(w, mixed(), h200(), scale * slower)->step_ms; };
+  const auto step_ms = [&](double slower) { return host_bound(w, mixed_settings(), h200(), scale * slower)->step_ms; };
   CHECK(step_ms(*bound->binds_from) > step_excess * bound->step_ms);
   CHECK(step_ms(*bound->binds_from * 0.99) <= step_excess * bound->step_ms);
-  CHECK_FALSE(host_bound(w, mixed(), h200(), scale, range)->binds_from);       // not asked for
-  CHECK_FALSE(host_bound(w, mixed(), h200(), scale, 0.01, true)->binds_from);  // none that is so little slower
+  CHECK_FALSE(host_bound(w, mixed_settings(), h200(), scale, range)->binds_from);       // not asked for
+  CHECK_FALSE(host_bound(w, mixed_settings(), h200(), scale, 0.01, true)->binds_from);  // none that is so little slower
 }
 
 TEST_CASE("the steady step has the next step's gathers behind it, whatever the lowering") {
-  Settings settings = mixed();
+  Settings settings = mixed_settings();
   settings.reshard_after_forward.kind = Reshard::Kind::never;  // else the step's own all-gathers wait all along
   Workload w = timed_workload(settings, 4);
   const auto gaps_us = [&](Lowering lowering) {
@@ -286,7 +286,7 @@ TEST_CASE("the steady step has the next step's gathers behind it, whatever the l
 }
 
 TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the memory of each") {
-  Workload w = timed_workload(mixed(), 4);
+  Workload w = timed_workload(mixed_settings(), 4);
   scale_host(w, 0.1);
   const Program long_step = w.steps.back();
   Program short_step = long_step;
@@ -296,13 +296,13 @@ TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the mem
   }
   const auto only = [&](const Program& program) {
     w.steps.back() = program;
-    return plan(w, mixed());
+    return plan(w, mixed_settings());
   };
   const Prediction both[] = {only(long_step), only(short_step)};
   w.steps = {w.steps.front(), short_step, long_step};
   w.cycle = 2;
   for (const std::uint32_t seq : {64U, 32U, 64U, 32U, 64U, 32U}) w.recorded.push_back({1, seq, true});
-  const Prediction p = plan(w, mixed());
+  const Prediction p = plan(w, mixed_settings());
   CHECK(p.cycle == 2);
   CHECK(p.work == 48);
   CHECK(p.step_ms == Approx((both[0].step_ms + both[1].step_ms) / 2).epsilon(0.02));
@@ -315,7 +315,7 @@ TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the mem
 
   // Ranks that differ are told of the same steps.
   PredictRequest slow;
-  slow.settings = mixed();
+  slow.settings = mixed_settings();
   slow.differences.ranks.push_back({.rank = 1, .kernels = 1.3});
   const auto ranks = predict(w, h200(), slow);
   REQUIRE(ranks);
@@ -324,7 +324,7 @@ TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the mem
   CHECK(ranks->stragglers->ranks.at(0).step.ms() == Approx(ranks->step_ms).epsilon(1e-6));
 
   for (RecordedStep& step : w.recorded) step.profiled = step.seq == 64;
-  const Prediction scaled = plan(w, mixed());
+  const Prediction scaled = plan(w, mixed_settings());
   REQUIRE_FALSE(scaled.interval.rests_on.empty());
   CHECK(scaled.interval.rests_on.back().basis == Basis::steps);
   CHECK(scaled.interval.rests_on.back().above == Approx(0.05));
@@ -334,14 +334,14 @@ TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the mem
   // Measured steps alternate as well: their mean counts, and how far each is from those of its own size.
   w.measured = Measured{{}, {}, 2};
   for (int k = 0; k < 12; ++k) w.measured->step_ms.push_back(k % 2 == 0 ? 3 * p.step_ms : p.step_ms);
-  const Prediction anchored = plan(w, mixed());
+  const Prediction anchored = plan(w, mixed_settings());
   CHECK(anchored.host_scale.measured_ms == Approx(2 * p.step_ms));
   CHECK(anchored.host_scale.spread == Approx(0).margin(1e-9));
   CHECK(anchored.step_ms == Approx(2 * p.step_ms).epsilon(0.01));
 
   // Of steps that do not repeat the measured ones may be others.
   w.recorded.resize(3);
-  const Prediction sample = plan(w, mixed());
+  const Prediction sample = plan(w, mixed_settings());
   CHECK(sample.host_scale.anchor == 1);
   CHECK(sample.step_ms == Approx(p.step_ms).epsilon(0.1));
   // The anchor is far from what runs of one speed need.
@@ -352,16 +352,16 @@ TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the mem
 }
 
 TEST_CASE("out of memory in any of the steps that differ") {
-  Workload w = test::small_workload(mixed(), 3);
+  Workload w = test::small_workload(mixed_settings(), 3);
   Program larger = w.steps.back();
   for (Op& op : larger.ops)
     if (op.kind == OpKind::alloc && op.category == MemoryCategory::activations) op.size.bytes += 64 * kMiB;
   w.steps = {w.steps.front(), w.steps.back(), larger, w.steps.back()};
   w.recorded.resize(4);
-  const Prediction fits = plan(w, mixed());
+  const Prediction fits = plan(w, mixed_settings());
   CHECK_FALSE(fits.out_of_memory);
   CHECK(fits.steps[2].peaks.reserved > fits.steps[1].peaks.reserved);
-  const auto p = predict(w, h200(), {mixed(), fits.steps[2].peaks.reserved - 16 * kMiB, 4});
+  const auto p = predict(w, h200(), {mixed_settings(), fits.steps[2].peaks.reserved - 16 * kMiB, 4});
   REQUIRE(p);
   CHECK(p->out_of_memory);
   CHECK(p->out_of_memory_step == 2);
@@ -369,14 +369,14 @@ TEST_CASE("out of memory in any of the steps that differ") {
 }
 
 TEST_CASE("without times a plan is of memory alone") {
-  const Workload w = test::small_workload(mixed(), 3);
-  const Prediction p = plan(w, mixed());
+  const Workload w = test::small_workload(mixed_settings(), 3);
+  const Prediction p = plan(w, mixed_settings());
   CHECK_FALSE(p.has_time);
   CHECK(p.step_ms == 0);
   CHECK(p.peaks.requested > 0);
   CHECK(p.host_scale.source == HostScale::Source::none);
   CHECK(p.valid);
-  Settings record = mixed();
+  Settings record = mixed_settings();
   record.release = Release::record_stream;
   const Prediction blind = plan(w, record);
   CHECK(blind.peaks_depend_on_time);
@@ -386,14 +386,14 @@ TEST_CASE("without times a plan is of memory alone") {
 }
 
 TEST_CASE("how far the host's speed ranges is the profile's") {
-  Settings settings = mixed();
+  Settings settings = mixed_settings();
   settings.release = Release::record_stream;
   MachineProfile machine = h200();
   machine.prediction.host_speed_range = 0.25;
-  const auto p = predict(timed_workload(mixed(), 3), machine, {settings, {}, 4});
+  const auto p = predict(timed_workload(mixed_settings(), 3), machine, {settings, {}, 4});
   REQUIRE(p);
   machine.prediction.host_speed_range = 0;
-  const auto narrow = predict(timed_workload(mixed(), 3), machine, {settings, {}, 4});
+  const auto narrow = predict(timed_workload(mixed_settings(), 3), machine, {settings, {}, 4});
   REQUIRE(narrow);
   CHECK(p->least_peaks.active <= narrow->least_peaks.active);
   CHECK(p->most_peaks.active > narrow->most_peaks.active);
@@ -403,8 +403,8 @@ TEST_CASE("how far the host's speed ranges is the profile's") {
 }
 
 TEST_CASE("a memory limit that is too small is an answer, not a failure") {
-  const Workload w = timed_workload(mixed(), 3);
-  const auto p = predict(w, h200(), {mixed(), 8 * kMiB, 4});
+  const Workload w = timed_workload(mixed_settings(), 3);
+  const auto p = predict(w, h200(), {mixed_settings(), 8 * kMiB, 4});
   REQUIRE(p);
   REQUIRE(p->out_of_memory);
   CHECK(p->out_of_memory->requested > 0);
@@ -412,8 +412,8 @@ TEST_CASE("a memory limit that is too small is an answer, not a failure") {
 }
 
 TEST_CASE("settings that a capture cannot tell are refused with the adapter's words") {
-  const Workload w = timed_workload(mixed(), 2);
-  Settings other = mixed();
+  const Workload w = timed_workload(mixed_settings(), 2);
+  Settings other = mixed_settings();
   other.param_dtype = {};
   const auto refused = predict(w, h200(), {other, {}, 4});
   REQUIRE_FALSE(refused);
@@ -421,34 +421,34 @@ TEST_CASE("settings that a capture cannot tell are refused with the adapter's wo
 }
 
 TEST_CASE("a section that no capture shows is said to be free") {
-  Workload w = timed_workload(mixed(), 2);
+  Workload w = timed_workload(mixed_settings(), 2);
   std::erase_if(w.sections, [](const SectionCost& c) { return c.section == Section::reduce; });
-  const Prediction p = plan(w, mixed());
+  const Prediction p = plan(w, mixed_settings());
   CHECK_FALSE(p.valid);
   CHECK_FALSE(p.warnings.empty());
 }
 
 TEST_CASE("addresses that are not the recording's are said to be invented") {
-  Workload w = test::small_workload(mixed(), 3);
-  CHECK_FALSE(plan(w, mixed()).addresses_invented);  // nothing was recorded
-  const Prediction base = plan(w, mixed());
+  Workload w = test::small_workload(mixed_settings(), 3);
+  CHECK_FALSE(plan(w, mixed_settings()).addresses_invented);  // nothing was recorded
+  const Prediction base = plan(w, mixed_settings());
   for (const AllocatorRecord& e : base.run.allocator) {
     if (e.action != AllocatorAction::segment_alloc) continue;
     w.segment_addresses.push_back(e.address);
     w.segment_sizes.push_back(e.size);
   }
-  CHECK_FALSE(plan(w, mixed()).addresses_invented);
+  CHECK_FALSE(plan(w, mixed_settings()).addresses_invented);
   w.segment_sizes.front() += 2 * kMiB;
-  CHECK(plan(w, mixed()).addresses_invented);
+  CHECK(plan(w, mixed_settings()).addresses_invented);
 }
 
 TEST_CASE("replicas that leave their leaf switch pay for it, shards within one do not") {
-  const Workload w = timed_workload(mixed(), 2);
+  const Workload w = timed_workload(mixed_settings(), 2);
   const auto step_ms = [&](double level_latency, std::uint32_t replicate, std::uint32_t nodes) {
     MachineProfile machine = h200();
     machine.network.leaf_nodes = 4;
     machine.network.level_latency = level_latency;
-    Settings s = mixed();
+    Settings s = mixed_settings();
     s.nodes = nodes;
     s.replicate = replicate;
     const auto plan = predict(w, machine, {s, {}, 4});

@@ -12,9 +12,10 @@ namespace foreshard::sim {
 namespace {
 
 constexpr ExtraGemms kTwo{8192, 8192, 8192, 2};
-constexpr std::size_t kBlocks = 16;
+constexpr std::size_t kGemmLayers = 16;
 
-Prediction plan_of(const std::vector<RankDifference>& ranks, std::uint32_t nodes = 1, std::uint32_t replicate = 1) {
+Prediction plan_with_gemms(const std::vector<RankDifference>& ranks, std::uint32_t nodes = 1,
+                           std::uint32_t replicate = 1) {
   test::PlannedLlama job = test::llama_on_nodes("h200", nodes, replicate, 4);
   job.request.differences.ranks = ranks;
   auto p = job.plan();
@@ -54,10 +55,10 @@ TEST_CASE("extra products lie behind each block's pre-forward hook, each result 
   Workload workload = job.workload;
   const auto added = add_extra_gemms(workload, kTwo, job.machine.host_calls, 2, job.machine.gpu());
   REQUIRE(added);
-  CHECK(*added == 2 * kBlocks);
+  CHECK(*added == 2 * kGemmLayers);
   const Program& program = workload.steps.back();
   const auto places = places_in(program, workload.labels);
-  REQUIRE(places.size() == 2 * kBlocks);
+  REQUIRE(places.size() == 2 * kGemmLayers);
   for (std::size_t i = 0; i < places.size(); i += 2) {
     // hook; alloc, memset, product, free; alloc, …
     const Op& hook = program.ops[places[i] - 3];
@@ -82,16 +83,16 @@ TEST_CASE("extra products lie behind each block's pre-forward hook, each result 
 }
 
 TEST_CASE("a rank with extra products is waited for, by no more than they take, and is told with them") {
-  const Prediction alike = plan_of({});
-  const Prediction p = plan_of({{.rank = 5, .gemms = kTwo}});
-  const double extra = 2 * kBlocks * one_ms(kTwo);
+  const Prediction alike = plan_with_gemms({});
+  const Prediction p = plan_with_gemms({{.rank = 5, .gemms = kTwo}});
+  const double extra = 2 * kGemmLayers * one_ms(kTwo);
   CHECK(p.step_ms > alike.step_ms + 0.8 * extra);
   CHECK(p.step_ms < alike.step_ms + 1.1 * extra);
   REQUIRE(p.stragglers);
   REQUIRE(p.stragglers->late);
   CHECK(p.stragglers->late->rank == 5);
   REQUIRE(p.stragglers->late->own);
-  CHECK(p.stragglers->late->own->extra == 2 * kBlocks);
+  CHECK(p.stragglers->late->own->extra == 2 * kGemmLayers);
   REQUIRE(p.ranks.size() == 2);  // folded: seven ranks are as one
   CHECK(p.ranks[0].count == 7);
   CHECK_FALSE(p.ranks[0].gemms);
@@ -102,31 +103,31 @@ TEST_CASE("a rank with extra products is waited for, by no more than they take, 
 }
 
 TEST_CASE("more products cost more; those of all ranks fold into one; rank 0's results are in its peak") {
-  const Prediction one = plan_of({{.rank = 5, .gemms = ExtraGemms{8192, 8192, 8192, 1}}});
-  const Prediction two = plan_of({{.rank = 5, .gemms = kTwo}});
+  const Prediction one = plan_with_gemms({{.rank = 5, .gemms = ExtraGemms{8192, 8192, 8192, 1}}});
+  const Prediction two = plan_with_gemms({{.rank = 5, .gemms = kTwo}});
   CHECK(two.step_ms > one.step_ms);
   std::vector<RankDifference> all;
   for (std::uint32_t rank = 0; rank < 8; ++rank) all.push_back({.rank = rank, .gemms = kTwo});
-  const Prediction each = plan_of(all);
+  const Prediction each = plan_with_gemms(all);
   CHECK(each.ranks.size() == 1);
   CHECK(each.step_ms == Approx(two.step_ms).epsilon(0.02));
-  const Prediction large = plan_of({{.rank = 5, .gemms = ExtraGemms{1U << 16U, 1U << 16U, 64, 1}}});
+  const Prediction large = plan_with_gemms({{.rank = 5, .gemms = ExtraGemms{1U << 16U, 1U << 16U, 64, 1}}});
   CHECK(std::any_of(large.warnings.begin(), large.warnings.end(),
                     [](const std::string& w) { return w.starts_with("the peaks are rank 0's; rank 5 reserves"); }));
   // A result as large as the GPU's memory does not fit, on rank 0 or on another one.
   const ExtraGemms huge{1U << 18U, 1U << 19U, 8, 1};
-  CHECK(plan_of({{.rank = 0, .gemms = huge}}).out_of_memory);
-  CHECK(plan_of({{.rank = 3, .gemms = huge}}).out_of_memory);
+  CHECK(plan_with_gemms({{.rank = 0, .gemms = huge}}).out_of_memory);
+  CHECK(plan_with_gemms({{.rank = 3, .gemms = huge}}).out_of_memory);
 }
 
 TEST_CASE("in HSDP all replicas wait for the rank; a slow GPU multiplies slowly; each difference is told alone") {
-  const Prediction p = plan_of({{.rank = 9, .gemms = kTwo}}, 2, 2);
-  CHECK(p.step_ms > plan_of({}, 2, 2).step_ms + 30);
-  const Prediction both = plan_of({{.rank = 5, .kernels = 1.2, .gemms = kTwo}});
+  const Prediction p = plan_with_gemms({{.rank = 9, .gemms = kTwo}}, 2, 2);
+  CHECK(p.step_ms > plan_with_gemms({}, 2, 2).step_ms + 30);
+  const Prediction both = plan_with_gemms({{.rank = 5, .kernels = 1.2, .gemms = kTwo}});
   REQUIRE(both.rank_costs.size() == 2);
   CHECK(both.rank_costs[1].what == "rank 5's extra matrices");
   CHECK(both.rank_costs[1].alone_ms ==
-        Approx(plan_of({{.rank = 5, .gemms = kTwo}}).step_ms - plan_of({}).step_ms).margin(1e-6));
+        Approx(plan_with_gemms({{.rank = 5, .gemms = kTwo}}).step_ms - plan_with_gemms({}).step_ms).margin(1e-6));
 }
 
 TEST_CASE("without a block, or a host whose calls are known, there is nothing to put products in front of") {

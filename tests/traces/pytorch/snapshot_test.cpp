@@ -8,7 +8,7 @@ namespace {
 using namespace testing;
 using namespace std::string_literals;
 
-SnapshotFile read_bytes(const std::string& bytes, const SnapshotOptions& options = {}) {
+SnapshotFile snapshot_of_bytes(const std::string& bytes, const SnapshotOptions& options = {}) {
   auto source = source_of(bytes);
   auto file = read_snapshot(source, options);
   INFO((file ? "" : file.error().text()));
@@ -58,12 +58,12 @@ std::string with_keys(const std::string& keys, const std::string& settings = {})
 }
 
 TEST_CASE("pinned host memory and keys of later versions are counted") {
-  const SnapshotFile file =
-      read_bytes(with_keys(R"(, "host_segments": [{}, {}], "host_traces": [[{}, {}, {}]], "novel": 1, "newer": [])"));
+  const SnapshotFile file = snapshot_of_bytes(
+      with_keys(R"(, "host_segments": [{}, {}], "host_traces": [[{}, {}, {}]], "novel": 1, "newer": [])"));
   CHECK(count_of(file, "host_segments") == 2);
   CHECK(count_of(file, "host_trace_entries") == 3);
   CHECK(count_of(file, "unknown_snapshot_key") == 2);
-  CHECK(count_of(read_bytes(with_keys("")), "unknown_snapshot_key") == 0);
+  CHECK(count_of(snapshot_of_bytes(with_keys("")), "unknown_snapshot_key") == 0);
   auto host = source_of(R"({"segments": [], "device_traces": [[]], "host_segments": [{}]})");
   const auto none = read_snapshot(host);
   REQUIRE_FALSE(none);
@@ -71,24 +71,24 @@ TEST_CASE("pinned host memory and keys of later versions are counted") {
 }
 
 TEST_CASE("a history that lost its beginning says so, and lacks the annotations of it") {
-  const SnapshotFile whole = read_bytes(with_keys(""));
+  const SnapshotFile whole = snapshot_of_bytes(with_keys(""));
   CHECK(whole.stats.empty());
   CHECK(whole.snapshot.annotations.size() == 2);
   const SnapshotFile overflowed =
-      read_bytes(with_keys("", R"("trace_alloc_max_entries": 2, "trace_alloc_overflowed": true)"));
+      snapshot_of_bytes(with_keys("", R"("trace_alloc_max_entries": 2, "trace_alloc_overflowed": true)"));
   CHECK(count_of(overflowed, "history_overflowed") == 1);
   CHECK(count_of(overflowed, "annotations_without_history") == 1);
   CHECK(overflowed.snapshot.annotations.size() == 1);
   CHECK(overflowed.snapshot.settings.history_entries == 2);
-  CHECK(count_of(read_bytes(with_keys("", R"("trace_alloc_max_entries": 2)")), "history_full") == 1);
-  CHECK(count_of(read_bytes(with_keys("", R"("trace_alloc_max_entries": 3)")), "history_full") == 0);
+  CHECK(count_of(snapshot_of_bytes(with_keys("", R"("trace_alloc_max_entries": 2)")), "history_full") == 1);
+  CHECK(count_of(snapshot_of_bytes(with_keys("", R"("trace_alloc_max_entries": 3)")), "history_full") == 0);
   // A gather that made no request was recorded without the history.
-  const SnapshotFile early = read_bytes(with_keys(R"(, "early": 0)"));
+  const SnapshotFile early = snapshot_of_bytes(with_keys(R"(, "early": 0)"));
   CHECK(count_of(early, "annotations_without_history") == 2);
 }
 
 TEST_CASE("a snapshot's events, segments, annotations and settings") {
-  const SnapshotFile file = read_bytes(kJson);
+  const SnapshotFile file = snapshot_of_bytes(kJson);
   const Snapshot& s = file.snapshot;
   REQUIRE(s.events.size() == 5);
   CHECK(s.events[1].action == AllocatorAction::alloc);
@@ -123,7 +123,7 @@ TEST_CASE("a snapshot's events, segments, annotations and settings") {
 }
 
 TEST_CASE("what is odd in a snapshot is counted") {
-  const SnapshotFile file = read_bytes(kJson);
+  const SnapshotFile file = snapshot_of_bytes(kJson);
   CHECK(count_of(file, "unknown_action") == 1);
   CHECK(count_of(file, "unknown_entry_key") == 1);
   CHECK(count_of(file, "unknown_block_key") == 1);
@@ -141,7 +141,7 @@ std::vector<std::int64_t> times_of(const std::vector<std::int64_t>& recorded, st
   for (const std::int64_t time : recorded)
     entries += std::string(entries.empty() ? "" : ",") +
                R"({"action":"snapshot","addr":0,"size":0,"stream":0,"time_us":)" + std::to_string(time) + "}";
-  const SnapshotFile file = read_bytes(R"({"segments":[],"device_traces":[[)" + entries + "]]}");
+  const SnapshotFile file = snapshot_of_bytes(R"({"segments":[],"device_traces":[[)" + entries + "]]}");
   CHECK(count_of(file, "time_decreased") == changed);
   std::vector<std::int64_t> times;
   for (const AllocatorEvent& event : file.snapshot.events) times.push_back(event.time_us);
@@ -181,8 +181,9 @@ std::vector<std::string> functions(const Snapshot& snapshot, StackId stack) {
 TEST_CASE("stacks are kept, their common callers once") {
   const std::string callers =
       R"(,{"filename":"m.py","line":4,"name":"forward"},{"filename":"t.py","line":9,"name":"main"}])";
-  const SnapshotFile file = read_bytes(with_frames(R"([{"filename":"??","line":0,"name":"malloc"})" + callers + "\n" +
-                                                   R"([{"filename":"??","line":0,"name":"free"})" + callers + "\n[]"));
+  const SnapshotFile file =
+      snapshot_of_bytes(with_frames(R"([{"filename":"??","line":0,"name":"malloc"})" + callers + "\n" +
+                                    R"([{"filename":"??","line":0,"name":"free"})" + callers + "\n[]"));
   const Snapshot& s = file.snapshot;
   REQUIRE(s.events.size() == 3);
   CHECK(functions(s, s.events[0].stack) == std::vector<std::string>{"malloc", "forward", "main"});
@@ -197,10 +198,10 @@ TEST_CASE("stacks are kept, their common callers once") {
 }
 
 TEST_CASE("frames without their texts are left out, lines beyond any file's are not known") {
-  const SnapshotFile file =
-      read_bytes(with_frames(R"([{"filename":"a.py","line":18446744073709551615,"name":"f","fx_node_op":"call"},)"
-                             R"({"line":1},7,{"filename":1,"name":"g"},{"filename":"b.py","name":"h"}])"
-                             "\n\"no list\"\n[[]]"));
+  const SnapshotFile file = snapshot_of_bytes(
+      with_frames(R"([{"filename":"a.py","line":18446744073709551615,"name":"f","fx_node_op":"call"},)"
+                  R"({"line":1},7,{"filename":1,"name":"g"},{"filename":"b.py","name":"h"}])"
+                  "\n\"no list\"\n[[]]"));
   const Snapshot& s = file.snapshot;
   CHECK(functions(s, s.events[0].stack) == std::vector<std::string>{"f", "h"});
   CHECK(s.stacks.frames()[1].line == 0);
@@ -213,14 +214,14 @@ TEST_CASE("deep stacks keep their innermost frames, long names their beginning")
   std::string list = "[";
   for (int i = 0; i < 1500; ++i)
     list += (i > 0 ? "," : "") + std::string(R"({"filename":"a.py","line":)") + std::to_string(i) + R"(,"name":"f"})";
-  const SnapshotFile deep = read_bytes(with_frames(list + "]"));
+  const SnapshotFile deep = snapshot_of_bytes(with_frames(list + "]"));
   const std::vector<FrameId> kept = deep.snapshot.stacks.frames_of(deep.snapshot.events[0].stack);
   REQUIRE(kept.size() == 1024);
   CHECK(deep.snapshot.stacks.frames()[kept.front().value].line == 0);
   CHECK(deep.snapshot.stacks.frames()[kept.back().value].line == 1023);
   CHECK(count_of(deep, "stack_cut") == 2);
   const SnapshotFile wide =
-      read_bytes(with_frames(R"([{"filename":"a.py","line":1,"name":")" + std::string(5000, 'x') + R"("}])"));
+      snapshot_of_bytes(with_frames(R"([{"filename":"a.py","line":1,"name":")" + std::string(5000, 'x') + R"("}])"));
   CHECK(wide.snapshot.stacks.frames()[0].function.size() == 4096);
   CHECK(count_of(wide, "frame_name_cut") == 2);
 }
@@ -252,15 +253,15 @@ std::string two_devices(int first, int second, const std::string& action = "allo
 }
 
 TEST_CASE("the device is the one that recorded, or is chosen") {
-  CHECK(read_bytes(two_devices(0, 3)).snapshot.device == 1);
-  CHECK(read_bytes(two_devices(0, 3)).snapshot.events.size() == 3);
+  CHECK(snapshot_of_bytes(two_devices(0, 3)).snapshot.device == 1);
+  CHECK(snapshot_of_bytes(two_devices(0, 3)).snapshot.events.size() == 3);
   auto source = source_of(two_devices(2, 3));
   const auto both = read_snapshot(source);
   REQUIRE(!both);
   CHECK(both.error().kind == ErrorKind::usage);
   CHECK(both.error().what == "the snapshot holds several devices: 0, 1");
   CHECK(both.error().hint == "choose one with --device N");
-  const SnapshotFile chosen = read_bytes(two_devices(2, 3), {.device = 0});
+  const SnapshotFile chosen = snapshot_of_bytes(two_devices(2, 3), {.device = 0});
   CHECK(chosen.snapshot.events.size() == 2);
   CHECK(count_of(chosen, "entry_of_other_device") == 3);
   auto again = source_of(two_devices(2, 3));
@@ -269,25 +270,25 @@ TEST_CASE("the device is the one that recorded, or is chosen") {
   CHECK(absent.error().what == "the snapshot has no events of device 7");
   CHECK(absent.error().hint == "it has device 0, 1");
   // torch.cuda.memory_snapshot() leaves a mark on every device.
-  CHECK(read_bytes(two_devices(3, 2, "snapshot")).snapshot.device == 0);
-  CHECK(read_bytes(two_devices(3, 2, "snapshot")).snapshot.events.size() == 3);
+  CHECK(snapshot_of_bytes(two_devices(3, 2, "snapshot")).snapshot.device == 0);
+  CHECK(snapshot_of_bytes(two_devices(3, 2, "snapshot")).snapshot.events.size() == 3);
   auto none = source_of(two_devices(0, 0));
   CHECK(read_snapshot(none).error().what == "the snapshot is empty: no segments and no recorded allocations");
 }
 
 TEST_CASE("a snapshot is the same however it is packed") {
   for (const std::string& bytes : {gzip(two_devices(0, 3)), xz(two_devices(0, 3)), two_devices(0, 3) + "\0\0"s}) {
-    const SnapshotFile file = read_bytes(bytes);
+    const SnapshotFile file = snapshot_of_bytes(bytes);
     CHECK(file.snapshot.events.size() == 3);
     CHECK(file.snapshot.events[2].time_us == 1795258503942625);
     CHECK(file.pickle_protocol == 4);
     CHECK(count_of(file, "trailing_bytes") == 0);
   }
-  CHECK(count_of(read_bytes(two_devices(0, 3) + "xyz"), "trailing_bytes") == 3);
+  CHECK(count_of(snapshot_of_bytes(two_devices(0, 3) + "xyz"), "trailing_bytes") == 3);
 }
 
 TEST_CASE("a snapshot of PyTorch 1's form: no device, no addresses, sizes in the history") {
-  const SnapshotFile file = read_bytes(R"({"segments": [{"address": 4096, "total_size": 1024, "stream": 0,
+  const SnapshotFile file = snapshot_of_bytes(R"({"segments": [{"address": 4096, "total_size": 1024, "stream": 0,
     "segment_type": "large", "blocks": [{"size": 512, "state": "active_allocated",
     "history": [{"real_size": 400, "frames": []}]}, {"size": 512, "state": "inactive"}]}]})");
   REQUIRE(file.snapshot.segments.size() == 1);
