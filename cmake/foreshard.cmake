@@ -16,7 +16,7 @@ function(foreshard_library)
     if(ARG_SEPARATE STREQUAL "ALL")
       set(ARG_SEPARATE ${ARG_SOURCES})
     endif()
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY})
+    foreshard_unity(${target} 24)
     if(ARG_SEPARATE)
       set_source_files_properties(${ARG_SEPARATE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
@@ -44,6 +44,13 @@ function(foreshard_library)
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
     set_property(GLOBAL APPEND PROPERTY FORESHARD_LIBRARIES ${target})
   endif()
+endfunction()
+
+# foreshard_unity(TARGET COUNT): with FORESHARD_UNITY up to COUNT sources of TARGET are compiled as one. Each batch parses
+# the same headers and compiles the same templates anew, so a library's are large; a test program's are smaller, as they
+# are compiled last, where a long one would leave cores idle.
+function(foreshard_unity target count)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY} UNITY_BUILD_BATCH_SIZE ${count})
 endfunction()
 
 # What a library links decides which set of precompiled headers it takes: nlohmann's and Asio's headers cost more than
@@ -104,7 +111,7 @@ function(foreshard_test name)
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} foreshard_test_main)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(test_${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${FORESHARD_TEST_OPTIONS}>")
-  set_target_properties(test_${name} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY})
+  foreshard_unity(test_${name} 12)
   foreshard_warnings(test_${name})
   foreshard_precompiled_headers(test_${name} foreshard_test_precompiled)
   set(command test_${name})
