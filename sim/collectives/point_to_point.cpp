@@ -14,7 +14,8 @@ constexpr double kLlBytes = 16384;
 // Simple is NCCL_P2P_NVL_CHUNKSIZE, one of LL an eighth of its buffer (src/init.cc).
 constexpr double kSimpleStep = 512 * 1024;
 constexpr double kLlStep = 64 * 1024;
-// src/graph/paths.cc, ncclTopoGetNchannels: to a peer on another node.
+// src/graph/paths.cc, ncclTopoGetNchannels: to a peer on another node. Where there is one, to any peer
+// (ncclTopoComputeP2pChannels: p2pnChannelsPerPeer is the least of all).
 constexpr double kNetChannels = 2;
 
 double power_of_two_up(double value) {
@@ -44,8 +45,8 @@ Peers peers_of(const MachineProfile& machine, const Group& group) {
 }
 
 /// Channels are shared evenly as long as there are enough; a kernel has no more than the communicator.
-double held_channels(double all, const Peers& peers, const P2pSplit& split, double ranks) {
-  const double own = peers.own > 0 ? p2p_split(all, peers.own, ranks, true).channels : 0;
+double held_channels(double all, const Peers& peers, const P2pSplit& split, const Group& group) {
+  const double own = peers.own > 0 ? p2p_split(all, peers.own, group.ranks, group.one_node(), true).channels : 0;
   const double outside = peers.outside * std::min(kNetChannels, split.channels);
   return std::min(power_of_two_up(all), peers.inside * split.channels + own + outside);
 }
@@ -83,10 +84,11 @@ std::string_view rail_words(const MachineProfile& machine, const Group& group) {
 
 }  // namespace
 
-P2pSplit p2p_split(double channels, double bytes, double ranks, bool own) {
-  const double most = power_of_two_up(channels);
+P2pSplit p2p_split(double channels, double bytes, double ranks, bool one_node, bool own) {
+  const double all = power_of_two_up(channels);
+  const double most = one_node ? all : std::min(all, kNetChannels);
   double least = most;
-  while (least * ranks > most && least > 1) least /= 2;
+  while (least * ranks > all && least > 1) least /= 2;
   P2pSplit out;
   out.ll = !own && bytes <= most * kLlBytes;
   const double step = out.ll ? kLlStep : kSimpleStep;
@@ -97,9 +99,9 @@ P2pSplit p2p_split(double channels, double bytes, double ranks, bool own) {
 
 Estimate point_to_point(const MachineProfile& machine, const Group& group) {
   const Peers peers = peers_of(machine, group);
-  const P2pSplit split = p2p_split(machine.nccl.channels, peers.bytes, group.ranks);
+  const P2pSplit split = p2p_split(machine.nccl.channels, peers.bytes, group.ranks, group.one_node());
   Estimate out;
-  out.sms = held_channels(machine.nccl.channels, peers, split, group.ranks);
+  out.sms = held_channels(machine.nccl.channels, peers, split, group);
   out.us = std::max(node_us(machine, peers, split, out.sms), network_us(machine, group, peers, split));
   out.uses = CollectiveResource::ring;
   out.link = peers.inside * peers.bytes + peers.relayed;

@@ -13,9 +13,9 @@ struct P2pSplit {
   double channels = 1;  ///< that carry it
 };
 
-/// A message of `bytes` to a peer of the same node, or to the rank itself (`own`). `channels` is that of the
-/// communicator's collectives.
-[[nodiscard]] P2pSplit p2p_split(double channels, double bytes, double ranks, bool own = false);
+/// A message of `bytes` to a peer, or to the rank itself (`own`), in a communicator whose ranks are on one node or on
+/// several. `channels` is that of the communicator's collectives.
+[[nodiscard]] P2pSplit p2p_split(double channels, double bytes, double ranks, bool one_node = true, bool own = false);
 
 /// Of an all-to-all every peer gets an n-th, and a rank's own part is copied by the same kernel; sends and receives are
 /// taken as one message to one peer, which is on another node where the group spans nodes.

@@ -39,7 +39,8 @@ Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
   const auto free_host = step_ms({.host_scale = host_scale, .host_free = true});
   FORESHARD_TRY(free_host);
   result.step_ms = real->steady_step().ms();
-  result.gpu_step_ms = *free_host;
+  // Where kernels and collectives meet otherwise, a host that costs nothing may make a step longer; it need not.
+  result.gpu_step_ms = std::min(*free_host, result.step_ms);
   result.faster_ms = result.slower_ms = result.step_ms;
   if (host_range > 0) {
     // A host that costs nothing gains nothing: neither does a faster one.

@@ -78,6 +78,17 @@ std::optional<PricedSections> exchange_sections(const Workload& recorded, const 
   return std::move(*priced);
 }
 
+/// What the times of sections that were exchanged rest on.
+void judge_exchanged(const Workload& recorded, const MachineProfile& machine, const Settings& settings,
+                     const PricedSections& priced, Prediction& p) {
+  judge_sections(machine.prediction, priced, p);
+  if (p.host_bound && exchanges_shard_copies(recorded, settings) && !from_model(recorded))
+    estimate(
+        "host-bound, and the recorded host ran FSDP2's calls of another kind of shard group (one rank, or several): "
+        "steps planned so were missed by more than their interval (docs/accuracy.md)",
+        p);
+}
+
 void add_info(const Workload& workload, const MachineProfile& machine, const Settings& settings, Prediction& p) {
   p.run.info.kind = RunKind::planned;
   p.run.info.name = workload.name;
@@ -484,7 +495,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     FORESHARD_TRY(add_flapping(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_ranks(w, request, machine, simulation_request, others, *ranks, p));
     judge_basis(machine.prediction, workload, request.settings, bound.host, *found, p);
-    if (priced) judge_sections(machine.prediction, *priced, p);
+    if (priced) judge_exchanged(workload, machine, request.settings, *priced, p);
     judge_gemms(machine.prediction, workload, others.gemms, p);
   }
   add_work(workload, w, machine, request.settings, timed && !request.step_alone, p);

@@ -1,5 +1,7 @@
 #include "sim/predict/process_memory_options.hpp"
 
+#include <algorithm>
+
 namespace foreshard::sim {
 namespace {
 
@@ -47,6 +49,9 @@ ProcessMemoryOptions process_memory_options(const Workload& workload, const Sett
     follow(workload, anew, out.memory);
   else if (!anew)
     keep_clear(workload, out.memory);
+  if (!anew)  // they are the allocator's, and memory is not asked for them
+    for (const SnapshotSegment& segment : workload.initial_segments)
+      if (!segment.is_expandable) out.memory.capacity -= std::min(out.memory.capacity, segment.total_size);
   return out;
 }
 

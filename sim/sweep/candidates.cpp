@@ -55,7 +55,7 @@ std::string_view keep_references_in_pytorch(const Settings& s) {
 
 class List : public CandidateList {
  public:
-  explicit List(const Settings& base) : CandidateList(base), base_(base) {}
+  List(const Settings& base, std::uint32_t node_gpus) : CandidateList(base), base_(base), node_gpus_(node_gpus) {}
 
   void releases();
   void streams();
@@ -66,6 +66,7 @@ class List : public CandidateList {
 
  private:
   const Settings& base_;
+  std::uint32_t node_gpus_;
 };
 
 void List::releases() {
@@ -170,15 +171,16 @@ void List::room() {
       add(fmt::format("{} times as many ranks: as much less of parameters, gradients and states on each{}", times,
                       checkpoint == base_.checkpoint ? "" : "; activations are computed again"),
           {}, [&](Settings& s) {
-            s.nodes *= times;
+            const bool in_node = s.nodes == 1 && std::uint64_t{s.gpus} * times <= node_gpus_;
+            (in_node ? s.gpus : s.nodes) *= times;
             s.checkpoint = checkpoint;
           });
 }
 
 }  // namespace
 
-std::vector<Candidate> candidates(const Settings& base, bool out_of_memory) {
-  List list(base);
+std::vector<Candidate> candidates(const Settings& base, bool out_of_memory, std::uint32_t node_gpus) {
+  List list(base, node_gpus);
   list.releases();
   list.streams();
   list.allocator();

@@ -27,8 +27,10 @@ struct Candidate {
 /// come first: references instead of record_stream, the all-gather not as an async op, gather buffers on the compute
 /// stream; then allocator options, prefetch, resharding, the optimizer, checkpointing.
 /// `out_of_memory`: what makes room at any price comes too, last: mixed precision, states on the host, more ranks. Not
-/// smaller batches, which are looked for (largest_fit.hpp).
-[[nodiscard]] std::vector<Candidate> candidates(const Settings& base, bool out_of_memory = false);
+/// smaller batches, which are looked for (largest_fit.hpp). `node_gpus`: GPUs of a node, which are taken before more
+/// nodes are.
+[[nodiscard]] std::vector<Candidate> candidates(const Settings& base, bool out_of_memory = false,
+                                                std::uint32_t node_gpus = 0);
 
 /// The options of plan that turn `from` into `to`, in table order, separated by blanks.
 [[nodiscard]] std::string setting_text(const Settings& from, const Settings& to);

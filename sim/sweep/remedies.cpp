@@ -139,12 +139,12 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
   const auto fastest = [&](const Remedy& a, const Remedy& b) {
     const auto key = [&](const Remedy& r) {
       const int known = !r.has_time ? 2 : r.retries_each_step ? 1 : 0;
-      // What asks for another machine than there is: more nodes, or the host's memory. Of these the faster for its
-      // nodes.
+      // What asks for another machine than there is: more GPUs, or the host's memory. Of these the faster for its
+      // GPUs.
       const bool asks_more =
-          r.settings.nodes > request.settings.nodes || (r.settings.offload && !request.settings.offload);
+          r.settings.world() > request.settings.world() || (r.settings.offload && !request.settings.offload);
       return std::tuple(asks_more, known, !r.valid, r.may_run_out_of_memory, r.settings.seq != request.settings.seq,
-                        time_of_work(r.settings, r.step_ms) * r.settings.nodes, r.settings.nodes);
+                        time_of_work(r.settings, r.step_ms) * r.settings.world(), r.settings.world());
     };
     return key(a) < key(b);
   };
@@ -192,7 +192,7 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   out.has_time = base->has_time;
   out.step_ms = base->step_ms;
   out.emulated = base->emulated;
-  std::vector<Candidate> list = candidates(request.settings, base->out_of_memory);
+  std::vector<Candidate> list = candidates(request.settings, base->out_of_memory, how.machine.links.gpus);
   if (base->out_of_memory)
     for (Candidate& one : largest_sizes(how, request)) list.push_back(std::move(one));
   out.tried = list.size();

@@ -48,10 +48,14 @@ TEST_CASE("a sweep's JSON has every point, the Pareto front, the best and how to
   const std::size_t best = result["best"], fastest = result["fastest"];
   CHECK(fastest == result["best_overall"]);  // the former name
   CHECK(result["pareto"][0] == fastest);
-  CHECK(result["ties"][0] == fastest);
-  for (const json& tie : result["ties"])  // what cannot be told apart: the one of least memory is named
-    CHECK(result["points"][tie.get<std::size_t>()]["peak_reserved_bytes"] >=
-          result["points"][best]["peak_reserved_bytes"]);
+  if (best != fastest) CHECK(result["ties"][0] == fastest);
+  const double near = 1.022 * result["points"][fastest]["step_ms"].get<double>();
+  CHECK(result["points"][best]["step_ms"].get<double>() <= near);
+  for (const json& index : result["ties"]) {  // of those about as fast as the fastest the one of least memory is named
+    const json& tie = result["points"][index.get<std::size_t>()];
+    if (tie["step_ms"].get<double>() <= near)
+      CHECK(tie["peak_reserved_bytes"] >= result["points"][best]["peak_reserved_bytes"]);
+  }
   for (const json& point : result["points"])
     if (point["state"] == "ran") {
       CHECK(point["step_ms"].get<double>() >= result["points"][fastest]["step_ms"].get<double>());
@@ -143,7 +147,8 @@ TEST_CASE("a limit above the machine's memory is refused, and points that are no
   const auto offloaded = both["points"][0]["peak_reserved_bytes"].get<std::uint64_t>();
   REQUIRE(offloaded < both["points"][1]["peak_reserved_bytes"].get<std::uint64_t>());
   const json within = answer_of({"--offload", "true,false", "--memory-limit", std::to_string(offloaded)});
-  CHECK(within["best"] == 0);
+  const json& best = within["points"][within["best"].get<std::size_t>()];
+  CHECK(best["peak_reserved_bytes"].get<std::uint64_t>() <= offloaded);
 }
 
 TEST_CASE("the table names the best, its ties and its Python") {
