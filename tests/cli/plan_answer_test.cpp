@@ -56,8 +56,7 @@ TEST_CASE("what fits says what is left, how fast it is and what the step consist
         "settings: those of the source");
   sim::Prediction other = fits();
   other.run.settings.forward_prefetch = 2;
-  CHECK(
-      answer_lines(other, {&kSource}, plan_time(other))[2].ends_with("; changed: forward_prefetch implicit -> 2"));
+  CHECK(answer_lines(other, {&kSource}, plan_time(other))[2].ends_with("; changed: forward_prefetch implicit -> 2"));
   other.utilization.value = 0.382;
   CHECK(answer_lines(other, {&other.run.settings}, plan_time(other))[1].find("tokens/s/GPU, MFU 38 %; GPU-bound") !=
         std::string::npos);

@@ -90,7 +90,8 @@ TEST_CASE("each setting has its call") {
   CHECK(has(code({{"units_per_group", "2"}}), "    fully_shard(group, mesh=mesh, reshard_after_forward=True)"));
   CHECK(has(code({{"reshard_of_unit", "layers.0=false"}}), "reshard = {\"layers.0\": False}"));
   CHECK(has(code({{"accumulate", "4"}}), "    model.set_requires_gradient_sync(microbatch == 3)"));
-  CHECK(has(code({{"optimizer", "adam-fused"}}), "optimizer = torch.optim.AdamW(model.parameters(), fused=True)  # or Adam; its other arguments stay"));
+  CHECK(has(code({{"optimizer", "adam-fused"}}),
+            "optimizer = torch.optim.AdamW(model.parameters(), fused=True)  # or Adam; its other arguments stay"));
   CHECK(has(code({{"checkpoint", "blocks"}}), "    model.layers[i] = checkpoint_wrapper(block)"));
   CHECK(has(code({{"checkpoint", "selective-op"}}),
             "    model.layers[i] = checkpoint_wrapper(block, context_fn=contexts)"));
