@@ -28,6 +28,7 @@ TEST_CASE("the reference probe files give h200's collective tables back") {
   const MachineProfile built_in = *builtin_profile("h200");
   std::size_t same = 0;
   for (const CollectiveTable& table : built_in.collectives) {
+    if (table.held_out) continue;  // of 8 ranks: not among these files
     const auto it = std::find_if(profile.collectives.begin(), profile.collectives.end(), [&](const auto& other) {
       return other.kind == table.kind && other.transport == table.transport && other.ranks == table.ranks;
     });
