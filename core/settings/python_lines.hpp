@@ -32,8 +32,8 @@ struct ModuleNames {
   bool wraps_blocks = true;  ///< each block is a unit itself
   /// Units outside of the blocks beside the root, the modules of each: {{"tok"}, {"norm", "head"}}.
   std::vector<std::vector<std::string>> outside = {};
-  /// Every unit but the root, those inside others first, where blocks are not all alike; then the three above are
-  /// empty.
+  /// Every unit but the root, those inside others first, where blocks are not all alike or lie in a unit; then both
+  /// lists above are empty.
   std::vector<std::vector<std::string>> units = {};
 };
 

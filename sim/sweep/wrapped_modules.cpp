@@ -44,10 +44,6 @@ std::optional<std::string> experts_of(const Workload& workload, const std::strin
   return std::nullopt;
 }
 
-}  // namespace
-
-namespace {
-
 /// A unit's modules, and the block that all of them are of.
 struct Placed {
   std::string list;                  ///< "model.layers"; empty: outside of any
@@ -93,15 +89,24 @@ void add_other_units(const Workload& workload, ModuleNames& modules) {
     return block.second == modules.inside && wrapped.contains(block.first) == modules.wraps_blocks;
   });
   const bool all = inside.empty() || wrapped.empty() || wrapped.size() == inside.size();
-  // A unit inside another one of the same block is wrapped before it.
+  // A module around the blocks ("model" of "model.layers") is wrapped behind them.
+  const bool around = std::any_of(modules.outside.begin(), modules.outside.end(), [&](const auto& unit) {
+    return std::any_of(unit.begin(), unit.end(), [&](const std::string& module) {
+      return std::any_of(modules.blocks.begin(), modules.blocks.end(),
+                         [&](const std::string& list) { return list.starts_with("model." + module + "."); });
+    });
+  });
+  // A unit inside another one is wrapped before it.
   const auto deeper = [](const auto& a, const auto& b) {
     const auto depth = [](const auto& unit) { return std::count(unit.front().begin(), unit.front().end(), '.'); };
     return depth(a) > depth(b);
   };
   std::stable_sort(modules.inside.begin(), modules.inside.end(), deeper);
-  if (alike && all) return;
+  std::stable_sort(modules.outside.begin(), modules.outside.end(), deeper);
+  if (alike && all && !around) return;
   modules.inside.clear();
   modules.outside.clear();
+  modules.wraps_blocks = true;
   for (std::size_t u = 1; u < workload.units.size(); ++u)
     modules.units.push_back(place(workload.units[u].name, {}).modules);
   std::stable_sort(modules.units.begin(), modules.units.end(), deeper);

@@ -147,4 +147,7 @@ TEST_CASE("units inside of blocks, and outside of them, are wrapped as they are"
   CHECK((unlike.inside.empty() && unlike.outside.empty()));
   CHECK(unlike.units.size() == 7);
   CHECK(unlike.units.front() == std::vector<std::string>{"layers.0.w1", "layers.0.w3"});  // before its block
+  Workload around;
+  around.units = {{"", {}}, {"model", {}}, {"model.layers.0", {}}, {"model.layers.1", {}}};
+  CHECK(wrapped_modules(around, {}).units == Units{{"model.layers.0"}, {"model.layers.1"}, {"model"}});
 }
