@@ -301,4 +301,12 @@ void FullyShard::drop_gather_slot() {
   gather_slot_.reset();
 }
 
+/// FSDPCommContext.release_all_gather_state_on_current_stream (main).
+void FullyShard::drop_gather_slot_behind_backward() {
+  if (!gather_slot_) return;
+  backend_.wait_event(StreamRole::compute, gather_slot_->copied_out);
+  backend_.free(gather_slot_->gather.block);
+  gather_slot_.reset();
+}
+
 }  // namespace foreshard

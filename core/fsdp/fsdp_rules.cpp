@@ -11,8 +11,10 @@ FsdpRules fsdp_rules(std::string_view pytorch) {
   rules.frees_input_before_idle_group = holds(RuleId::reduce_inputs_listed, pytorch);
   rules.keeps_inputs_in_flight = holds(RuleId::reduce_input_cap, pytorch);
   rules.waits_once_a_stream = holds(RuleId::one_wait_a_stream, pytorch);
+  rules.completes_partial_units = holds(RuleId::partial_units_completed, pytorch);
   rules.frees_gather_first = holds(RuleId::gather_freed_first, pytorch);
   rules.frees_gradients_first = holds(RuleId::gradients_freed_first, pytorch);
+  rules.frees_gather_after_backward = holds(RuleId::partial_forward_released, pytorch);
   return rules;
 }
 

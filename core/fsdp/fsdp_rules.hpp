@@ -23,12 +23,18 @@ struct FsdpRules {
   /// The end of backward waits for the last post-reduce event of each stream (2.13). Before, for each group's, and
   /// under HSDP for each all-reduce's as well.
   bool waits_once_a_stream = false;
+  /// The root's post-forward reshards a list unit of which not all modules ran, and backward gathers it again (2.13).
+  /// Before, its parameters stay from forward to its post-backward.
+  bool completes_partial_units = false;
   /// Forward's wait_for_unshard frees the previous group's all-gather block before its own copy-out (main). Before, as
   /// it returns.
   bool frees_gather_first = false;
   /// A group's gradients are freed before the reduce-scatter's output is allocated (main). Before, a loop variable of
   /// foreach_reduce keeps the last one until it returns.
   bool frees_gradients_first = false;
+  /// The end of backward frees the all-gather's block that a forward inside backward left, as of experts in a
+  /// checkpointed block (main). Before, the next forward does, behind its first copy-out.
+  bool frees_gather_after_backward = false;
   /// Whether it is kept: a shard group of one rank has no such loop.
   [[nodiscard]] bool keeps_last_gradient(std::uint32_t shard_ranks) const {
     return shard_ranks > 1 && !frees_gradients_first;

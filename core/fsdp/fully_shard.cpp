@@ -87,11 +87,24 @@ void FullyShard::post_forward(UnitId unit, bool casts_outputs) {
       post_forward_order_.push_back(id);
     });
   s.training = Training::idle;
-  if (unit == kRootUnit && !casts_outputs) drop_gather_slot();
+  if (unit != kRootUnit) return;
+  if (rules_.completes_partial_units) complete_partial_units();
+  if (!casts_outputs) drop_gather_slot();
+}
+
+/// FSDPState._force_complete_incomplete_states (2.13): from the last of them to the first. Their outputs' hooks, which
+/// begin backward, are then on the root's.
+void FullyShard::complete_partial_units() {
+  for (auto i = static_cast<std::uint32_t>(states_.size()); i-- > 1;)
+    if (states_[i].training == Training::forward) post_forward(UnitId{i});
 }
 
 void FullyShard::outputs_cast() {
   drop_gather_slot();
+}
+
+void FullyShard::reshard(UnitId unit) {
+  each_group(unit, [&](ParamGroupId id) { reshard(id); });
 }
 
 void FullyShard::pre_backward(UnitId unit) {
@@ -117,10 +130,13 @@ void FullyShard::backward_final() {
     const UnitId unit{i};
     if (state(unit).training != Training::post_backward) post_backward(unit);
     state(unit).training = Training::idle;
-    each_group(unit, [&](ParamGroupId id) { finalize(id); });
+    if (last_backward_) each_group(unit, [&](ParamGroupId id) { finalize(id); });
   }
-  post_forward_order_.clear();
-  free_last_reduce_inputs();
+  if (last_backward_) {
+    post_forward_order_.clear();
+    free_last_reduce_inputs();
+  }
+  if (rules_.frees_gather_after_backward) drop_gather_slot_behind_backward();
   free_resharded_blocks(true);
   in_backward_ = false;
 }

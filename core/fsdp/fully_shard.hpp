@@ -28,12 +28,16 @@ class FullyShard {
   // The hooks, in the order in which a step meets them.
   void zero_grad(const std::vector<UnitId>& order);  ///< frees each unit's sharded gradients, in this order
   void set_requires_gradient_sync(bool sync) { sync_ = sync; }
+  /// FSDPModule.set_is_last_backward(): what a backward leaves to wait for or to use stays for the next where it is not
+  /// the last one.
+  void set_is_last_backward(bool last) { last_backward_ = last; }
   void pre_forward(UnitId unit);
   /// `casts_outputs`: of the root, whose MixedPrecisionPolicy.output_dtype casts its outputs: outputs_cast() follows.
   void post_forward(UnitId unit, bool casts_outputs = false);
   /// The cast is done: FSDPState._post_forward returns, and with it goes the last all-gather result. Only after a
   /// post_forward(root, true), once.
   void outputs_cast();
+  void reshard(UnitId unit);  ///< FSDPModule.reshard(): by the program, between its passes
   void pre_backward(UnitId unit);
   void post_backward(UnitId unit);
   void backward_final();  ///< _root_post_backward_final_callback of a last backward
@@ -161,7 +165,9 @@ class FullyShard {
   void reshard_to_small_group(ParamGroupId id);
   void free_unsharded(ParamGroupId id);
   void free_all(std::vector<BufferRef>& buffers);
+  void complete_partial_units();
   void drop_gather_slot();
+  void drop_gather_slot_behind_backward();
 
   // float8_scales.cpp
   void make_float8_scales();
@@ -235,6 +241,7 @@ class FullyShard {
   std::optional<EventId> post_optimizer_event_;
   Float8Scales float8_;
   bool sync_ = true;
+  bool last_backward_ = true;
   bool in_backward_ = false;
 };
 

@@ -114,6 +114,11 @@ constexpr std::array<VersionRule, kVersionRules> kRules{
     fsdp(Id::one_wait_a_stream, "one-wait-a-stream", 13, Moves::time, Planned::yes,
          "The end of backward waits once for each stream that reduced, on the last event there.",
          "It waits once for each group, and under HSDP once more for its all-reduce.", "pytorch#183983"),
+    fsdp(Id::partial_units_completed, "partial-units-completed", 13, Moves::both, Planned::not_met,
+         "The root's post-forward reshards a list unit of which only some modules ran forward, and backward gathers it "
+         "again.",
+         "It keeps its parameters from forward to its post-backward.",
+         "pytorch#180428, FSDPState._force_complete_incomplete_states"),
     fsdp(Id::partial_group_wait, "partial-group-wait", 13, Moves::time, Planned::not_met,
          "Where only some modules of a list unit ran forward, the compute stream waits for each reduction at once.",
          "It does not.", "pytorch#180428"),
@@ -138,9 +143,13 @@ constexpr std::array<VersionRule, kVersionRules> kRules{
          "once and the new one's block.",
          "The block lives until the next copy-out is done: three copies at once.",
          "_fully_shard/_fsdp_param_group.py, release_all_gather_state_for_comm_reuse (953e270b)"),
-    fsdp(Id::partial_forward_released, "partial-forward-released", kMain, Moves::both, Planned::not_met,
-         "Where only some modules of a list unit ran forward, backward frees the all-gather's block.",
-         "The block stays until the next forward.", "pytorch#196460"),
+    unsettled(
+        fsdp(Id::partial_forward_released, "partial-forward-released", kMain, Moves::both, Planned::yes,
+             "The end of backward frees the all-gather's block that a forward behind the root's left: that of experts "
+             "in a checkpointed block, which run forward again in backward, or of a part of a list unit.",
+             "The block stays until the next forward.",
+             "pytorch#196460; FSDPCommContext.release_all_gather_state_on_current_stream (953e270b)"),
+        "at which place of the root's post-backward callback was not read: a plan has it at the end"),
     unsettled(
         fsdp(Id::gradients_freed_first, "gradients-freed-first", kMain, Moves::bytes, Planned::yes,
              "All gradients of a group are freed before the reduce-scatter's output is allocated.",

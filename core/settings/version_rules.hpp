@@ -50,6 +50,7 @@ enum class RuleId : std::uint8_t {
   reduce_input_cap,
   separate_reduce_group,
   one_wait_a_stream,
+  partial_units_completed,
   partial_group_wait,
   unused_gradients,
   recompute_casts_inputs,
@@ -64,7 +65,7 @@ enum class RuleId : std::uint8_t {
   cublas_blackwell,
   cublas_thor,
 };
-inline constexpr std::size_t kVersionRules = 29;
+inline constexpr std::size_t kVersionRules = 30;
 
 struct VersionRule {
   RuleId id;

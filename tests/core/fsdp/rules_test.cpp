@@ -19,11 +19,14 @@ TEST_CASE("rules by version: 2.11's are the defaults") {
   CHECK(fsdp_rules("2.10") == FsdpRules{});
   CHECK(fsdp_rules("2.7") == FsdpRules{.root_reshards = false});
   CHECK(fsdp_rules("2.12") == FsdpRules{.frees_input_before_idle_group = true});
-  CHECK(fsdp_rules("2.13") ==
-        FsdpRules{.frees_input_before_idle_group = true, .keeps_inputs_in_flight = true, .waits_once_a_stream = true});
+  CHECK(fsdp_rules("2.13") == FsdpRules{.frees_input_before_idle_group = true,
+                                        .keeps_inputs_in_flight = true,
+                                        .waits_once_a_stream = true,
+                                        .completes_partial_units = true});
   CHECK(fsdp_rules("2.14") == fsdp_rules("2.13"));
   const FsdpRules main = fsdp_rules("main");
   CHECK((main.frees_gather_first && main.frees_gradients_first && main.waits_once_a_stream));
+  CHECK((main.completes_partial_units && main.frees_gather_after_backward));
 }
 
 TEST_CASE("before 2.8 the root keeps its parameters, whatever was asked") {
@@ -141,6 +144,48 @@ TEST_CASE("on main every gradient goes ahead of the reduce-scatter's output") {
   };
   CHECK_FALSE(before("2.14"));
   CHECK(before("main"));
+}
+
+TEST_CASE("a list unit that did not run whole goes at the end of the root's forward from 2.13 on") {
+  const auto resharded = [](const char* version) {
+    Bench bench(at_version(version), 2);
+    for (std::uint32_t unit = 0; unit <= 2; ++unit) bench.fsdp.pre_forward(UnitId{unit});
+    bench.fsdp.post_forward(UnitId{2});  // all but the second unit
+    CHECK(short_form(bench.take()) == "U(root) U0 U1 R1");
+    bench.fsdp.post_forward(kRootUnit);
+    const auto lines = bench.take();
+    CHECK(lines.back() == "f AG 2");
+    return short_form(lines);
+  };
+  CHECK(resharded("2.12") == "R(root)");
+  CHECK(resharded("2.13") == "R(root) R0");
+}
+
+// The first unit's module lies in the second's, which is checkpointed around its forward.
+TEST_CASE("on main backward frees the block of a forward that it runs again") {
+  const auto freed = [](const char* version) {
+    Bench bench(at_version(version), 2);
+    bench.forward();
+    bench.fsdp.pre_backward(kRootUnit);
+    bench.fsdp.pre_backward(UnitId{2});  // prefetches the first
+    bench.fsdp.pre_forward(UnitId{1});
+    bench.fsdp.post_forward(UnitId{1});
+    bench.backward_of(UnitId{1});
+    bench.backend.make_gradients(bench.plans[2]);
+    bench.fsdp.post_backward(UnitId{2});
+    bench.backend.make_gradients(bench.plans[0]);
+    bench.take_all();
+    bench.fsdp.backward_final();
+    const bool in_backward = beginning(bench.take(), "f AG 1") == 1;
+    bench.zero_grad();
+    CHECK(bench.backend.live() == (in_backward ? 0 : 1));
+    bench.forward();
+    CHECK(beginning(bench.take(), "f AG 1") == (in_backward ? 1 : 2));
+    return in_backward;
+  };
+  CHECK_FALSE(freed("2.11"));
+  CHECK_FALSE(freed("2.14"));
+  CHECK(freed("main"));
 }
 
 TEST_CASE("whatever the version, a step frees what it made") {
