@@ -107,6 +107,7 @@ class SettingsTest(unittest.TestCase):
         self.assertFalse(about_of(units)["root_reshard_explicit"])
 
     def test_reduce_scatter_inputs_of_the_unit_that_keeps_most(self):
+        # test_fully_shard_comm.py, test_reduce_scatter_max_input_buffers_resolves_to_max (2.13)
         units = blocks()
         self.assertNotIn("reduce_scatter_max_input_buffers", settings_of(units))
         units[0]["groups"][0]["reduce_scatter_max_input_buffers"] = None  # before 2.13

@@ -1,11 +1,16 @@
 // FSDP2's own tests that state an order or a count, as vectors: for each the name of the test in PyTorch's
-// test/distributed/_composable/fsdp/test_fully_shard_comm.py (September 2026). They hold under every version from 2.11
-// on, since no rule of core/settings/version_rules.hpp moves a collective of a unit of one group.
+// test/distributed/_composable/fsdp/test_fully_shard_comm.py (September 2026), where no other file is named. They hold
+// under every version from 2.11 on: of the rules of core/settings/version_rules.hpp partial-units-completed alone moves
+// a collective of a unit of one group. What test_reduce_scatter_max_input_buffers_resolves_to_max states is of the
+// settings, which have one number for all units: tests/recorder/about_test.py.
 //
 // Notation: U unshard, R reshard, PB post-backward, as fsdp2 semantics 4.7.
 #include <algorithm>
+#include <functional>
+#include <string_view>
 
 #include "core/settings/pytorch_version.hpp"
+#include "core/settings/version_rules.hpp"
 #include "tests/core/fsdp/fsdp_fixture.hpp"
 
 namespace foreshard::test {
@@ -114,21 +119,250 @@ TEST_CASE("TestFullyShardPrefetch.test_set_modules_to_backward_prefetch") {
     }
 }
 
-TEST_CASE("TestFullyShardCommunication.test_set_reshard_after_forward: how many collectives") {
-  constexpr std::uint32_t kBlocks = 5;
+constexpr std::ptrdiff_t kBlocks = 5;
+
+/// The all-gathers of a backward; checks those of the forward before it, and the reduce-scatters of both. `between` is
+/// what the program does between the two passes.
+std::ptrdiff_t backward_gathers(const Settings& settings, const std::function<void(Bench&)>& between = {}) {
+  Bench bench(settings, kBlocks);
+  bench.forward();
+  const auto forward = bench.take_all();
+  CHECK(collectives(forward, "AG") == kBlocks + 1);
+  CHECK(collectives(forward, "RS") == 0);
+  if (between) between(bench);
+  bench.backward();
+  const auto backward = bench.take_all();
+  CHECK(collectives(backward, "RS") == kBlocks + 1);
+  return collectives(backward, "AG");
+}
+
+// With group the all-gathers of backward are over the ranks of the small group.
+TEST_CASE("TestFullyShardCommunication.test_fully_shard_communication_count") {
   for (const char* version : kVersions)
-    for (const After after : {After::yes, After::no, After::none}) {
+    for (const After after : {After::yes, After::no, After::group, After::none}) {
       CAPTURE(version, static_cast<int>(after));
-      Bench bench(resharding(version, after), kBlocks);
-      bench.forward();
-      const auto forward = bench.take_all();
-      CHECK(collectives(forward, "AG") == kBlocks + 1);
-      CHECK(collectives(forward, "RS") == 0);
-      bench.backward();
-      const auto backward = bench.take_all();
-      CHECK(collectives(backward, "AG") == (after == After::no ? 0 : after == After::none ? kBlocks : kBlocks + 1));
-      CHECK(collectives(backward, "RS") == kBlocks + 1);
+      CHECK(backward_gathers(resharding(version, after)) == (after == After::no     ? 0
+                                                             : after == After::none ? kBlocks
+                                                                                    : kBlocks + 1));
     }
+}
+
+TEST_CASE("TestFullyShardCommunication.test_manual_reshard_with_reshard_after_forward_false") {
+  const auto reshard_all = [](Bench& bench) {
+    for (const UnitPlan& unit : bench.plans) bench.fsdp.reshard(unit.id);
+  };
+  for (const char* version : kVersions) {
+    CAPTURE(version);
+    CHECK(backward_gathers(resharding(version, After::no), reshard_all) == kBlocks + 1);
+  }
+}
+
+// Of all units, and with recurse=False of the root alone: the others keep what fully_shard was given.
+TEST_CASE("TestFullyShardCommunication.test_set_reshard_after_forward") {
+  for (const char* version : kVersions)
+    for (const bool set : {true, false}) {
+      CAPTURE(version, set);
+      CHECK(backward_gathers(resharding(version, set ? After::yes : After::no)) == (set ? kBlocks + 1 : 0));
+      Settings of_root = resharding(version, set ? After::no : After::yes);
+      of_root.reshard_of_unit[""] = {set ? Reshard::Kind::always : Reshard::Kind::never, 0};
+      CHECK(backward_gathers(of_root) == (set ? 1 : kBlocks));
+    }
+  for (const char* version : kVersions) CHECK(backward_gathers(resharding(version, After::none)) == kBlocks);
+}
+
+/// A program of its own kind: units by name behind a root that has parameters or none, each of one parameter.
+struct Named {
+  Named(Settings settings, bool root, std::vector<std::string> wanted)
+      : names(std::move(wanted)), bench(settings, units_of(root, names)) {}
+
+  static std::vector<Unit> units_of(bool root, const std::vector<std::string>& names) {
+    std::vector<Unit> units{{"", {}}};
+    if (root) units.front().parameters = {{"weight", {16, 4}, DType::float32}};
+    for (const std::string& name : names) units.push_back({name, {{name + ".weight", {16, 4}, DType::float32}}});
+    return units;
+  }
+  [[nodiscard]] UnitId id(std::string_view name) const {
+    const auto at = std::find(names.begin(), names.end(), name);
+    return name.empty() ? kRootUnit : UnitId{static_cast<std::uint32_t>(at - names.begin()) + 1};
+  }
+  void pre_forward(std::string_view name) { bench.fsdp.pre_forward(id(name)); }
+  void post_forward(std::string_view name) { bench.fsdp.post_forward(id(name)); }
+  void forward(std::string_view name) {
+    pre_forward(name);
+    post_forward(name);
+  }
+  void pre_backward(std::string_view name) { bench.fsdp.pre_backward(id(name)); }
+  void gradients(std::string_view name) { bench.backend.make_gradients(bench.plans[id(name).value]); }
+  void post_backward(std::string_view name) {
+    gradients(name);
+    bench.fsdp.post_backward(id(name));
+  }
+  void backward(std::string_view name) {
+    pre_backward(name);
+    post_backward(name);
+  }
+  /// short_form() since the last call, with names for numbers: "U(head) R(head) PB(head)".
+  std::string take() {
+    std::string out;
+    const std::string text = short_form(bench.take());
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find(' ', at), text.size());
+      const std::size_t number = text.find_first_of("0123456789(", at);
+      const std::string kind = text.substr(at, number - at);
+      const std::string unit = text[number] == '(' ? "root" : names[std::stoul(text.substr(number, end - number))];
+      out += fmt::format("{}{}({})", out.empty() ? "" : " ", kind, unit);
+      at = end + 1;
+    }
+    return out;
+  }
+
+  std::vector<std::string> names;
+  Bench bench;
+};
+
+// Blocks are checkpointed around their forward and, in it, their MLP's, of which the weight w1 is a unit: it runs
+// forward once more with each of the two as backward needs them. Of its pre-forward FSDP2 sees no recomputation.
+void run_checkpointed_blocks(Named& model, const std::string& expected) {
+  model.pre_forward("");
+  model.forward("embeddings");
+  for (const char* block : {"0", "1", "2"}) {
+    model.pre_forward(block);
+    model.forward(fmt::format("{}.w1", block));
+    model.post_forward(block);
+  }
+  model.forward("head");
+  model.post_forward("");
+  model.take();
+  model.backward("head");
+  model.pre_backward("");
+  for (const char* block : {"2", "1", "0"}) {
+    const std::string inner = fmt::format("{}.w1", block);
+    model.pre_backward(block);
+    model.forward(inner);
+    model.forward(inner);
+    model.backward(inner);
+    model.post_backward(block);
+  }
+  model.pre_backward("embeddings");
+  model.gradients("embeddings");
+  model.bench.fsdp.backward_final();
+  CHECK(without(model.take(), "P") == expected);
+}
+
+TEST_CASE("TestFullyShardPrefetch.test_set_modules_to_backward_prefetch_inside_ac") {
+  const std::vector<std::string> names{"embeddings", "0", "0.w1", "1", "1.w1", "2", "2.w1", "head"};
+  for (const char* version : kVersions) {
+    CAPTURE(version);
+    Settings settings = resharding(version, After::yes);
+    settings.reshard_of_unit["head"] = {Reshard::Kind::always, 0};
+    Named by_default(settings, false, names);
+    for (int step = 0; step < 2; ++step)
+      run_checkpointed_blocks(by_default,
+                              "U(head) U(2) R(head) U(2.w1) U(1) R(2.w1) R(2) U(1.w1) U(0) R(1.w1) R(1) U(0.w1) "
+                              "U(embeddings) R(0.w1) R(0) R(embeddings)");
+    settings.prefetch_lists.backward = {
+        {"head", {"2"}}, {"2", {"1", "1.w1"}}, {"1", {"0", "0.w1"}}, {"0", {"embeddings"}}};
+    Named by_list(settings, false, names);
+    for (int step = 0; step < 2; ++step)
+      run_checkpointed_blocks(by_list,
+                              "U(head) U(2) R(head) U(1) U(1.w1) U(2.w1) R(2.w1) R(2) U(0) U(0.w1) R(1.w1) R(1) "
+                              "U(embeddings) R(0.w1) R(0) R(embeddings)");
+  }
+}
+
+TEST_CASE("TestFullyShardPrefetch.test_fully_shard_multi_module_backward_prefetch") {
+  const std::vector<std::string> names{"embeddings", "0", "1+2", "3+4", "norm+output"};
+  for (const char* version : kVersions) {
+    CAPTURE(version);
+    Settings settings = resharding(version, After::none);
+    settings.reshard_of_unit["norm+output"] = {Reshard::Kind::never, 0};
+    Named model(settings, false, names);
+    for (int step = 0; step < 3; ++step) {
+      model.pre_forward("");
+      for (const std::string& name : names) model.forward(name);
+      model.post_forward("");
+      CHECK(without(model.take(), "R") == "U(embeddings) U(0) U(1+2) U(3+4) U(norm+output)");
+      for (const char* name : {"norm+output", "3+4", "1+2", "0"}) model.backward(name);
+      model.pre_backward("embeddings");
+      model.gradients("embeddings");
+      model.bench.fsdp.backward_final();
+      CHECK(without(model.take(), "R") ==
+            "U(3+4) PB(norm+output) U(1+2) PB(3+4) U(0) PB(1+2) U(embeddings) PB(0) PB(embeddings)");
+      model.bench.zero_grad();
+    }
+  }
+}
+
+// Two list units of which one module runs, the first to run, so that neither comes to its post-forward.
+TEST_CASE("TestFullyShardPrefetch.test_fully_shard_multi_module_unused_module") {
+  for (const char* version : kVersions) {
+    CAPTURE(version);
+    const bool completes = holds(RuleId::partial_units_completed, version);
+    Named model(resharding(version, After::none), true, {"0", "1"});
+    for (int step = 0; step < 3; ++step) {
+      for (const char* name : {"", "0", "1"}) model.pre_forward(name);
+      model.post_forward("");
+      CHECK(model.take() == (completes ? "U(root) U(0) U(1) R(1) R(0)" : "U(root) U(0) U(1)"));
+      // Hooks on the root's output: its own, and from 2.13 those of the units, in the order of their completion.
+      for (const char* name : {"", "1", "0"})
+        if (completes || std::string_view(name).empty()) model.pre_backward(name);
+      for (const char* name : {"", "0"}) model.gradients(name);
+      model.post_backward("1");
+      model.bench.fsdp.backward_final();
+      CHECK(without(model.take(), "R") == std::string(completes ? "U(1) U(0) " : "") + "PB(1) PB(root) PB(0)");
+      model.bench.zero_grad();
+      CHECK(model.bench.backend.live() == 0);
+    }
+  }
+}
+
+// One layer, then two beside each other, of whose losses each has a backward of its own.
+TEST_CASE("TestFullyShardPrefetch.test_fully_shard_backward_prefetch: unused in backward") {
+  for (const char* version : kVersions) {
+    CAPTURE(version);
+    Named model(resharding(version, After::yes), false, {"0", "1.lin1", "1.lin2"});
+    for (int step = 0; step < 2; ++step) {
+      model.pre_forward("");
+      for (const char* name : {"0", "1.lin1", "1.lin2"}) model.forward(name);
+      model.post_forward("");
+      CHECK(without(model.take(), "R") == "U(0) U(1.lin1) U(1.lin2)");
+      model.bench.fsdp.set_is_last_backward(false);
+      model.backward("1.lin2");
+      model.backward("0");
+      model.bench.fsdp.backward_final();
+      // The all-gather of lin1 was prefetched for nothing here, and serves the second backward.
+      CHECK(without(model.take(), "R") == "U(1.lin2) U(1.lin1) PB(1.lin2) U(0) PB(0)");
+      model.bench.fsdp.set_is_last_backward(true);
+      model.backward("1.lin1");
+      model.backward("0");
+      model.bench.fsdp.backward_final();
+      CHECK(without(model.take(), "R") == "U(0) PB(1.lin1) PB(0)");
+      model.bench.zero_grad();
+      CHECK(model.bench.backend.live() == 0);
+    }
+  }
+}
+
+// Numbers alone are compared there: that the unused all-gather is waited for, freed, and made again.
+TEST_CASE("TestFullyShardPrefetch.test_backward_misprefetch") {
+  for (const char* version : kVersions) {
+    CAPTURE(version);
+    Settings settings = resharding(version, After::none);
+    settings.prefetch_lists.backward["in_proj"] = {"out_proj"};
+    Named model(settings, false, {"in_proj", "out_proj"});
+    for (int step = 0; step < 3; ++step) {
+      model.bench.zero_grad();
+      model.pre_forward("");
+      for (const char* name : {"in_proj", "out_proj"}) model.forward(name);
+      model.post_forward("");
+      for (const char* name : {"out_proj", "in_proj"}) model.backward(name);
+      model.bench.fsdp.backward_final();
+      CHECK(model.take() ==
+            "U(in_proj) R(in_proj) U(out_proj) R(out_proj) U(out_proj) U(in_proj) R(out_proj) PB(out_proj) "
+            "U(out_proj) R(in_proj) PB(in_proj)");
+      CHECK(model.bench.backend.live() == 2);  // the sharded gradients
+    }
+  }
 }
 
 TEST_CASE("TestFullyShardCommunication.test_set_reduce_scatter_max_input_buffers: the collectives stay the same") {
@@ -147,6 +381,33 @@ TEST_CASE("TestFullyShardCommunication.test_set_reduce_scatter_max_input_buffers
       };
       CHECK(order(1) == order(2));
     }
+}
+
+// test_fully_shard_grad_acc.py, mode "all": microbatches without set_requires_gradient_sync but for the last one, each
+// of which reshards behind its backward.
+TEST_CASE("TestFullyShardGradientAccumulation.test_gradient_accumulation: how many collectives") {
+  constexpr std::ptrdiff_t kMicrobatches = 3;
+  for (const char* version : kVersions)
+    for (const After after : {After::yes, After::no, After::group})
+      for (const std::uint32_t replicate : {1U, 2U}) {
+        if (replicate > 1 && after == After::group) continue;  // two shard ranks: 2 is True
+        CAPTURE(version, static_cast<int>(after), replicate);
+        Settings settings = resharding(version, after);
+        settings.replicate = replicate;
+        Bench bench(settings, 3);
+        for (int step = 0; step < 2; ++step) {
+          for (std::ptrdiff_t microbatch = 1; microbatch <= kMicrobatches; ++microbatch) {
+            bench.fsdp.set_requires_gradient_sync(microbatch == kMicrobatches);
+            bench.forward();
+            bench.backward();
+          }
+          const auto lines = bench.take_all();
+          CHECK(collectives(lines, "RS") == 4);
+          CHECK(collectives(lines, "AR") == (replicate > 1 ? 4 : 0));
+          CHECK(collectives(lines, "AG") == (after == After::no ? 4 : 8) * kMicrobatches);
+          bench.zero_grad();
+        }
+      }
 }
 
 /// Each block's two parameters are groups of their own, as with a mesh each.
