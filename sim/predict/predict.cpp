@@ -78,11 +78,14 @@ std::optional<PricedSections> exchange_sections(const Workload& recorded, const 
   return std::move(*priced);
 }
 
-/// What the times of sections that were exchanged rest on.
-void judge_exchanged(const Workload& recorded, const MachineProfile& machine, const Settings& settings,
-                     const PricedSections& priced, Prediction& p) {
-  judge_sections(machine.prediction, priced, p);
-  if (p.host_bound && exchanges_shard_copies(recorded, settings) && !from_model(recorded))
+/// Whether the plan is valid only where the host does not bind it: what the recorded one took for FSDP2's calls was
+/// exchanged.
+bool exchanges_host_calls(const Workload& recorded, const Settings& settings) {
+  return exchanges_shard_copies(recorded, settings) && !from_model(recorded);
+}
+
+void judge_host_calls(const Workload& recorded, const Settings& settings, Prediction& p) {
+  if (p.host_bound && exchanges_host_calls(recorded, settings))
     estimate(
         "host-bound, and the recorded host ran FSDP2's calls of another kind of shard group (one rank, or several): "
         "steps planned so were missed by more than their interval (docs/accuracy.md)",
@@ -361,7 +364,7 @@ void add_work(const Workload& workload, const Workload& adapted, const MachinePr
 /// PredictRequest::step_alone.
 Result<void> add_step_alone(const Workload& workload, const Workload& adapted, const MachineProfile& machine,
                             const PredictRequest& request, const Simulation& simulation, Prediction& p) {
-  if (follows_host_bound(workload, p.host_scale)) {
+  if (follows_host_bound(workload, request.settings, p.host_scale)) {
     const auto bound = host_bound(adapted, request.settings, machine, p.host_scale.factor);
     FORESHARD_TRY(bound);
     p.host_bound = bound->host_bound;
@@ -369,6 +372,7 @@ Result<void> add_step_alone(const Workload& workload, const Workload& adapted, c
   const double anchor = applied_anchor(machine.prediction, p);
   if (request.keep_run) stretch(p.run, anchor);
   add_step(machine.prediction, simulation, anchor, p);
+  judge_host_calls(workload, request.settings, p);
   return {};
 }
 
@@ -382,8 +386,9 @@ bool records_streams(const Workload& workload, const Settings& settings) {
                      [&](const Program& step) { return std::any_of(step.ops.begin(), step.ops.end(), waits); });
 }
 
-bool follows_host_bound(const Workload& workload, const HostScale& scale) {
-  return scale.anchor != 1 || host_confidence(workload) == HostConfidence::assumed;
+bool follows_host_bound(const Workload& workload, const Settings& settings, const HostScale& scale) {
+  return scale.anchor != 1 || host_confidence(workload) == HostConfidence::assumed ||
+         exchanges_host_calls(workload, settings);
 }
 
 namespace {
@@ -495,7 +500,8 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     FORESHARD_TRY(add_flapping(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_ranks(w, request, machine, simulation_request, others, *ranks, p));
     judge_basis(machine.prediction, workload, request.settings, bound.host, *found, p);
-    if (priced) judge_exchanged(workload, machine, request.settings, *priced, p);
+    if (priced) judge_sections(machine.prediction, *priced, p);
+    judge_host_calls(workload, request.settings, p);
     judge_gemms(machine.prediction, workload, others.gemms, p);
   }
   add_work(workload, w, machine, request.settings, timed && !request.step_alone, p);

@@ -227,9 +227,9 @@ struct Prediction {
 /// was recorded, so nothing is calibrated or anchored.
 [[nodiscard]] bool from_model(const Workload& workload);
 
-/// Whether the step of a plan, or whether it is valid, differs between host-bound and not: where it is anchored, and
-/// where the host is another program's.
-[[nodiscard]] bool follows_host_bound(const Workload& workload, const HostScale& scale);
+/// Whether the step of a plan, or whether it is valid, differs between host-bound and not: where it is anchored, where
+/// the host is another program's, and where the recorded one's time for FSDP2's calls was exchanged.
+[[nodiscard]] bool follows_host_bound(const Workload& workload, const Settings& settings, const HostScale& scale);
 
 /// Fails (usage) where `limit` holds no segment, or is more than the machine gives the caching allocator, as that is
 /// printed: 138.8GiB is all of a machine that gives "138.8 GiB".

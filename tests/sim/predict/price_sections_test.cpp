@@ -154,3 +154,22 @@ TEST_CASE("a recording of one GPU has no step on several where nothing says what
   REQUIRE(p->time_unknown.size() == 1);
   CHECK(p->time_unknown.front().starts_with("the recording's shard group is one rank, which gathers"));
 }
+
+TEST_CASE("a step alone is as much in doubt for exchanged copies as the whole plan", "[price_sections]") {
+  const MachineProfile machine = builtin_profile("h200").value();
+  Workload workload = llama(Optimizer::adam, 4);
+  workload.measured = Measured{std::vector<double>(12, 8.0), std::vector<double>(12, 4.0)};  // as of a recording
+  PredictRequest request{workload.settings, {}};
+  request.settings.replicate = 4;
+  request.host_scale = HostScale{};
+  const auto whole = predict(workload, machine, request);
+  REQUIRE(whole);
+  CHECK(whole->host_bound);
+  REQUIRE_FALSE(whole->not_valid.empty());
+  CHECK(whole->not_valid.front().starts_with("host-bound, and the recorded host ran FSDP2's calls of another kind"));
+  request.step_alone = true;
+  const auto alone = predict(workload, machine, request);
+  REQUIRE(alone);
+  CHECK(alone->step_ms == whole->step_ms);
+  CHECK(alone->not_valid == whole->not_valid);
+}
