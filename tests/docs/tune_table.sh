@@ -84,6 +84,7 @@ if [ "$rows" = --update ]; then
   cat "$work/page" >"$page"
   exit
 fi
+[ "$(wc -l <"$work/now")" -gt 2 ] || { echo "docs/tune.md: no row of $rows"; exit 1; }
 diff <(without_seconds <"$work/expected") <(without_seconds <"$work/now") && exit
 echo "docs/tune.md's table is not what its commands answer: FORESHARD_TRUTH=… tests/docs/tune_table.sh … --update"
 exit 1
