@@ -10,6 +10,7 @@
 
 #include "cli/front_door.hpp"
 #include "cli/terminal/child_process.hpp"
+#include "cli/terminal/early_end.hpp"
 #include "cli/terminal/exit_code.hpp"
 #include "cli/terminal/host_memory.hpp"
 #include "cli/terminal/printable.hpp"
@@ -37,6 +38,7 @@ int answer_of(const std::exception& failure, foreshard::cli::Console& console) {
 
 /// Ctrl-C, an end that is asked for, a terminal that is closed.
 extern "C" void interrupted(int signal) {
+  if (foreshard::cli::keep_signal(signal)) return;
   leave_nothing_behind();
   if (signal == SIGINT) {
     constexpr char kText[] = "\nforeshard: interrupted\n";
@@ -79,6 +81,10 @@ int main(int argc, char** argv) {
     if (!std::cout) {
       console.error("standard output cannot be written; is the disk full?");
       return foreshard::cli::kInternalError;
+    }
+    if (foreshard::cli::kept_signal() == SIGTERM) {  // who waits for us sees what ended us, behind the answer
+      std::signal(SIGTERM, SIG_DFL);
+      raise(SIGTERM);
     }
     if (console.threads_left) std::_Exit(status);
     return status;

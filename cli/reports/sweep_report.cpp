@@ -144,6 +144,9 @@ void print_counts(std::ostream& out, const SweepResult& result) {
   for (const auto& [state, words] : others)
     if (const std::size_t n = count(result, state); n > 0) out << fmt::format(", {} {}", n, words);
   if (!result.unlike.empty()) out << "; each of a job with " << in_line(result.unlike);
+  if (result.not_tried > 0)
+    out << fmt::format("; interrupted: {} more {} not tried", result.not_tried,
+                       result.not_tried == 1 ? "point was" : "points were");
   out << '\n';
   for (const std::string& what : result.left_out) out << in_line(left_out_line(what)) << '\n';
 }
@@ -558,6 +561,7 @@ Json sweep_json(const SweepResult& result) {
   for (const Range& range : result.ranges) json["ranges"].push_back({{"key", range.key}, {"values", range.values}});
   json["points"] = Json::array();
   for (std::size_t i = 0; i < result.points.size(); ++i) json["points"].push_back(point_json(result, i));
+  json["points_not_tried"] = result.not_tried;
   json["pareto"] = result.pareto;
   json["best"] = optional_index(result.best);
   json["fastest"] = optional_index(result.fastest);
@@ -573,7 +577,7 @@ Json sweep_json(const SweepResult& result) {
   json["refused"] = reasons_json(sim::refusals(result.points));
   json["pytorch"] = nullptr;
   if (result.code) json["pytorch"] = {{"environment", result.code->environment}, {"lines", result.code->lines}};
-  json["fingerprint"] = result.fingerprint;
+  json["fingerprint"] = text_or_null(result.fingerprint);
   return json;
 }
 
@@ -672,7 +676,7 @@ void print_sweep(std::ostream& out, const SweepResult& result) {
   print_reasons(out, "asked for, but not what runs, so that points are alike in it:", sim::not_as_asked(result.points));
   print_reasons(out, "refused:", sim::refusals(result.points));
   if (result.code) out << "\nin PyTorch:\n\n" << result.code->text();
-  out << "\nfingerprint " << result.fingerprint << '\n';
+  if (!result.fingerprint.empty()) out << "\nfingerprint " << result.fingerprint << '\n';
 }
 
 }  // namespace foreshard::cli

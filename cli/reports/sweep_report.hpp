@@ -42,7 +42,7 @@ struct SweepResult : Ranking {
   /// do to it in other processes says nothing on which is to be preferred.
   double near = 0;
   std::optional<PythonLines> code;           ///< of `best`
-  std::string fingerprint;                   ///< of the whole sweep (fingerprint.hpp)
+  std::string fingerprint;                   ///< of the whole sweep (fingerprint.hpp); empty: it was interrupted
   std::optional<std::size_t> most = {};      ///< where batch or sequence length differ: the most of a step that fits
   std::vector<sim::LargestFit> beyond = {};  ///< of `most`: the largest sizes that fit, where no next one is a point
   bool machine_assumed = false;              ///< machine_assumed() of the source
@@ -51,6 +51,7 @@ struct SweepResult : Ranking {
   std::string fabric = {};                   ///< fabric_of() of the source
   Topology topology = {};                    ///< that is on the machine
   std::string unlike = {};                   ///< UnlikeOptions::given() as text: of which job every point is
+  std::size_t not_tried = 0;                 ///< points that it came not to: it was interrupted
 };
 
 /// "ran", "out_of_memory": as in every form of the result.

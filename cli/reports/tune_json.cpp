@@ -107,13 +107,18 @@ Json least_json(const TuneReport& report) {
           {"memory", std::move(memory)}};
 }
 
-Json searched_json(const sim::TuneResult& result) {
+Json searched_json(const TuneReport& report) {
+  const sim::TuneResult& result = report.result;
   Json refused = Json::array();
   for (const auto& [reason, points] : result.refused) refused.push_back({{"reason", reason}, {"points", points}});
   constexpr std::string_view kEnds[] = {"nothing_helps", "points", "time"};
-  return {{"points", result.tried},        {"out_of_memory", result.out_of_memory},
-          {"less_sure", result.doubted},   {"pruned", result.pruned},
-          {"refused", std::move(refused)}, {"ended_by", kEnds[static_cast<std::size_t>(result.end)]}};
+  const bool interrupted = report.interrupted && result.end == sim::TuneEnd::time;
+  return {{"points", result.tried},
+          {"out_of_memory", result.out_of_memory},
+          {"less_sure", result.doubted},
+          {"pruned", result.pruned},
+          {"refused", std::move(refused)},
+          {"ended_by", interrupted ? "interrupted" : kEnds[static_cast<std::size_t>(result.end)]}};
 }
 
 }  // namespace
@@ -153,7 +158,7 @@ Json tune_json(const TuneReport& report) {
   json["fastest_retrying"] = optional_json(report, result.fastest_retrying);
   json["fastest_less_sure"] = optional_json(report, result.fastest_doubted);
   json["with_cuda_graph"] = optional_json(report, result.with_cuda_graph);
-  json["searched"] = searched_json(result);
+  json["searched"] = searched_json(report);
   json["points"] = points_json(report);
   json["pytorch"] = nullptr;
   if (result.best) json["pytorch"] = {{"environment", report.code.environment}, {"lines", report.code.lines}};

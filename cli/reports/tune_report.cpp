@@ -150,6 +150,19 @@ void print_answer(std::ostream& out, const TuneReport& report) {
   print_units(out, report);
 }
 
+/// What ended the search before nothing helped any more; empty: nothing did.
+std::string ended_by(const TuneReport& report) {
+  switch (report.result.end) {
+    case sim::TuneEnd::nothing_helps:
+      break;
+    case sim::TuneEnd::points:
+      return "ended by --points";
+    case sim::TuneEnd::time:
+      return report.interrupted ? "interrupted" : "ended by --time-limit";
+  }
+  return {};
+}
+
 /// How far from the bound it ended, and what is in the way.
 void print_bound(std::ostream& out, const TuneReport& report) {
   const sim::TuneResult& result = report.result;
@@ -157,11 +170,14 @@ void print_bound(std::ostream& out, const TuneReport& report) {
   const SweepPoint& best = result.best->point;
   if (result.bound_ms > 0 && result.tried > 1) {
     const LongestFloor longest = longest_floor(best.floor);
+    const std::string ended = ended_by(report);
     out << fmt::format(
-        "bound: {}: nothing that was tried can take less, in whatever order; the best is {:.1f} % above it\n"
-        "of the best's {} {} alone takes {}\n",
-        milliseconds(result.bound_ms), 100 * (best.step_ms / result.bound_ms - 1), milliseconds(best.step_ms),
-        longest.what, milliseconds(longest.ms));
+        "bound: {}: {}; the best is {:.1f} % above it\nof the best's {} {} alone takes {}\n",
+        milliseconds(result.bound_ms),
+        ended.empty() ? "nothing that was tried can take less, in whatever order"
+                      : fmt::format("that of {} alone: {}, and what was not tried may take less",
+                                    counted(static_cast<std::int64_t>(result.tried), "point", "points"), ended),
+        100 * (best.step_ms / result.bound_ms - 1), milliseconds(best.step_ms), longest.what, milliseconds(longest.ms));
   }
   if (!result.waits.headline.empty()) out << "why it is not faster: " << in_line(result.waits.headline) << '\n';
 }
@@ -226,10 +242,10 @@ void print_counts(std::ostream& out, const TuneReport& report) {
       out << "; no move from the best ones helps any more\n";
       break;
     case sim::TuneEnd::points:
-      out << "; ended by --points: more may be found\n";
+      out << "; " << ended_by(report) << ": more may be found\n";
       break;
     case sim::TuneEnd::time:
-      out << "; ended by --time-limit: another run may end elsewhere, --points repeats\n";
+      out << "; " << ended_by(report) << ": another run may end elsewhere, --points repeats\n";
       break;
   }
   for (const std::string& what : report.left_out) out << in_line(left_out_line(what)) << '\n';

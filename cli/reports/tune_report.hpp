@@ -28,8 +28,9 @@ struct TuneReport {
   std::string lists;  ///< the file that the best's prefetch lists are written to; empty: none was asked for
   sim::TuneRequest request;
   sim::TuneResult result;
-  PythonLines code;         ///< of the best
-  std::string fingerprint;  ///< empty: time ended it, which another run need not do there
+  PythonLines code;          ///< of the best
+  std::string fingerprint;   ///< empty: time ended it, which another run need not do there
+  bool interrupted = false;  ///< that was a signal, and no time limit
 };
 
 /// What differs from the start, as plan's options.

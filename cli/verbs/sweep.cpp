@@ -18,6 +18,7 @@
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/store_point.hpp"
 #include "cli/reports/sweep_report.hpp"
+#include "cli/terminal/early_end.hpp"
 #include "cli/terminal/freed_memory.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/digest.hpp"
@@ -208,11 +209,20 @@ Result<void> run_points(const SweepOptions& options, const traces::Source& sourc
     FORESHARD_TRY(known);
     request.known.assign(known->begin(), known->end());
   }
+  std::optional<EarlyEnd> early;
+  if (options.parts.folder.empty()) {  // a part is whole, or there is none
+    early.emplace();
+    request.is_over = [] { return kept_signal() != 0; };
+  }
   Result<void> written;
   if (!options.progress.empty()) tell(options, result, machine, !source.warnings.empty(), file, written, request);
   auto points = sim::sweep(workloads, machine, request);
   FORESHARD_TRY(points);
   result.points = std::move(*points);
+  if (kept_signal() != 0) {
+    result.not_tried = count_points(result.ranges).value_or(0) - result.points.size();
+    if (result.not_tried > 0) result.fingerprint.clear();  // which points are there depends on the moment
+  }
   return written;
 }
 
@@ -230,7 +240,7 @@ Result<void> conclude(const traces::Source& source, const sim::MachineProfile& m
     const Settings& settings = result.points[*result.best].settings;
     result.code = python_lines(settings, sim::wrapped_modules(workloads, settings));
   }
-  FORESHARD_TRY(look_beyond(workloads, machine, result));
+  if (kept_signal() == 0) FORESHARD_TRY(look_beyond(workloads, machine, result));
   if (result.best) file.finish(progress_row(result, result.points[*result.best], !source.warnings.empty()));
   return {};
 }
@@ -325,7 +335,7 @@ Result<int> sweep(SweepOptions& options, Console& console) {
   console.out.flush();
   progress.finish();
   FORESHARD_TRY(write_outputs(options, *result, *source, *machine, *workloads, progress, console));
-  return status_of(*result, console);
+  return kept_signal() != 0 ? Result<int>(kInterrupted) : status_of(*result, console);
 }
 
 }  // namespace

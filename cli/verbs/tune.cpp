@@ -23,6 +23,7 @@
 #include "cli/reports/stored_pictures.hpp"
 #include "cli/reports/tune_reason.hpp"
 #include "cli/reports/tune_report.hpp"
+#include "cli/terminal/early_end.hpp"
 #include "cli/terminal/freed_memory.hpp"
 #include "cli/verbs/batch_parts.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -182,10 +183,14 @@ Result<void> search(const TuneOptions& options, sim::WorkloadSource& workloads, 
   keep_freed_memory();
   Progress progress(console, "points tried");
   const auto begin = Clock::now();
-  if (options.time_limit)
+  std::optional<EarlyEnd> early;
+  if (!parts) {  // tasks whose search ends elsewhere would wait for one another
+    early.emplace();
     report.request.is_over = [&] {
-      return Clock::now() - begin >= std::chrono::nanoseconds(options.time_limit->count);
+      return kept_signal() != 0 ||
+             (options.time_limit && Clock::now() - begin >= std::chrono::nanoseconds(options.time_limit->count));
     };
+  }
   if (parts)
     report.request.share = [&](const sim::TuneBatch& batch, const sim::SimulatePlaces& simulate) {
       return parts->points(batch, simulate);
@@ -200,6 +205,7 @@ Result<void> search(const TuneOptions& options, sim::WorkloadSource& workloads, 
     progress.at(now.tried, 0);
   };
   auto result = sim::tune(workloads, machine, report.request);
+  report.interrupted = kept_signal() != 0;
   report.request.is_over = {};
   report.request.share = {};
   report.request.on_progress = {};
@@ -326,6 +332,7 @@ Result<int> tune(TuneOptions& options, Console& console) {
     print_tune(console.out, *report);
   console.out.flush();
   FORESHARD_TRY(write_outputs(options, *report, *source, *machine, *workloads));
+  if (report->interrupted) return static_cast<int>(kInterrupted);
   if (report->result.best) return static_cast<int>(kDone);
   console.error(
       only_without_time(*report)
@@ -347,7 +354,7 @@ Action add_tune(OptionSet& set) {
                     "how much of that the peak of reserved memory leaves free; default: 0")
       .type_name("SIZE");
   add_parsed<Nanoseconds>(set, "--time-limit", options->time_limit, &parse_time,
-                          "end the search after that time, with the best so far; default: none")
+                          "end the search after that time, with the best so far, as Ctrl-C does at once; default: none")
       .type_name("TIME");
   set.add_option("--points", options->points, "end it after so many points, which any machine repeats; default: none")
       .type_name("N")

@@ -135,9 +135,14 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
   }
   if (request.on_start) request.on_start(to_run.size());
   std::mutex telling;
+  std::vector<char> left_out(points.size(), 0);
   for_each(
       to_run.size(), request.threads,
       [&](std::size_t n) {
+        if (request.is_over && request.is_over()) {
+          left_out[to_run[n]] = 1;
+          return;
+        }
         SweepPoint& point = points[to_run[n]];
         point = run_point(source, machine, request, *host_scale, to_run[n]);
         const std::lock_guard lock(telling);
@@ -146,7 +151,10 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
       [&](std::size_t done) {
         if (request.on_progress) request.on_progress(done, to_run.size());
       });
-  return points;
+  std::vector<SweepPoint> done;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (left_out[i] == 0) done.push_back(std::move(points[i]));
+  return done;
 }
 
 std::vector<PointCost> costs(const std::vector<SweepPoint>& points, std::optional<double> router_imbalance) {

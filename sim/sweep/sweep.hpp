@@ -114,6 +114,8 @@ struct SweepRequest {
   /// By point: what is known of it, which is not simulated again; empty: nothing is known.
   std::vector<std::optional<SweepPoint>> known = {};
   Differences differences = {};  ///< as PointRequest's; a point whose job has not that rank or link is refused
+  /// Whether no further point is begun; empty: never. Those that were not are left out.
+  std::function<bool()> is_over = {};
 };
 
 /// Fails where no point can be tried at all: too many points, a base that cannot be calibrated.

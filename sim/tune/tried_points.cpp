@@ -85,7 +85,7 @@ Result<std::vector<SweepPoint>> TriedPoints::simulate_some(const Batch& batch, s
     for (std::size_t i = 0; i < batch.size(); ++i) (*points)[i].settings = *batch[i];
     return points;
   }
-  const std::size_t begun = request_.is_over ? std::max<std::size_t>(kBegun, request_.threads) : batch.size();
+  const std::size_t begun = request_.is_over ? std::max<std::size_t>(kBegun, 2 * request_.threads) : batch.size();
   std::vector<std::size_t> places(std::min(begun, batch.size() - from));
   std::iota(places.begin(), places.end(), from);
   auto points = simulated(batch, places, memory);

@@ -27,6 +27,7 @@ namespace {
 /// So many points' neighbours may bring nothing, one after the other, until the search ends.
 constexpr std::size_t kPatience = 6;
 constexpr std::size_t kNext = 3;
+constexpr const char* kGraphPhrase = "forward and backward replayed from one CUDA graph";
 /// How much longer than with retries a step without them takes, where both are named: a choice of this program, since a
 /// retry's price is not in the step.
 constexpr double kDear = 0.10;
@@ -40,12 +41,12 @@ Result<std::vector<Unit>> units_at(const Settings& settings, const Workload& wor
   return std::move(adapted->workload.units);
 }
 
-/// The points of `sweep` without ranges, at the start's other settings.
-std::vector<Neighbour> uniform_points(const TuneRequest& request) {
+/// The points of `sweep` without ranges, at the other settings of `at`: the start's, but for what may be changed.
+std::vector<Neighbour> uniform_points(const Settings& at, const TuneRequest& request) {
   const std::vector<Range> ranges = usual_ranges();
   std::vector<Neighbour> out;
   for (std::size_t i = 0, count = count_points(ranges).value_or(0); i < count; ++i) {
-    Settings base = request.start;
+    Settings base = at;
     base.prefetch_lists = {};
     auto settings = settings_at(base, ranges, i);
     if (settings && request.allowed.holds(changed_families(request.start, *settings)))
@@ -74,7 +75,8 @@ class Tuner {
     FORESHARD_TRY(try_start());
     FORESHARD_TRY(try_smaller());
     FORESHARD_TRY(tried_.run(also, TriedPoints::Prune::no));
-    const auto uniform = tried_.run(uniform_points(request_), TriedPoints::Prune::no);
+    FORESHARD_TRY(try_graph());
+    const auto uniform = tried_.run(uniform_points(request_.start, request_), TriedPoints::Prune::no);
     FORESHARD_TRY(uniform);
     uniform_ = best_of(*uniform);
     FORESHARD_TRY(go_deeper());
@@ -112,6 +114,21 @@ class Tuner {
   [[nodiscard]] bool is_refused(const Settings& settings) const {
     const auto workload = source_.at(settings);
     return !workload || !units_at(settings, **workload);
+  }
+
+  /// Where the host takes longest as asked for and a graph may be made: the start in a graph and, where that is better,
+  /// the uniform ones in it, before those that the host still issues. So a search of few points comes to it.
+  Result<void> try_graph() {
+    const SweepPoint& start = point(0);
+    if (!request_.allowed.has(MoveFamily::cuda_graph) || start.settings.cuda_graph || !tried_.fits(0) ||
+        start.floor.host_ms < start.floor.ms())
+      return {};
+    const Settings captured = in_graph(request_.start);
+    const auto tried = tried_.run({{captured, kGraphPhrase, {}, {}}}, TriedPoints::Prune::no);
+    FORESHARD_TRY(tried);
+    if (!tried->front() || !tried_.is_better(*tried->front(), 0)) return {};
+    FORESHARD_TRY(tried_.run(uniform_points(captured, request_), TriedPoints::Prune::no));
+    return {};
   }
 
   /// The greedy search: every depth. Beyond one that runs out of memory another may fit, by its fragmentation.
@@ -421,7 +438,7 @@ class Tuner {
     const SweepPoint& best = point(*best_);
     if (request_.allowed.has(MoveFamily::cuda_graph) || best.settings.cuda_graph || !offers_graph(workload.lowering))
       return std::nullopt;
-    Neighbour out{in_graph(best.settings), "forward and backward replayed from one CUDA graph", {}, {}};
+    Neighbour out{in_graph(best.settings), kGraphPhrase, {}, {}};
     if (best.floor.host_ms < best.floor.ms() || request_.points || tried_.limit()) return out;
     TuneRequest request = request_;
     request.start = in_graph(request_.start);

@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/reports/sweep_report.hpp"
+#include "cli/terminal/early_end.hpp"
+#include "cli/terminal/exit_code.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
@@ -288,4 +291,19 @@ TEST_CASE("a point that may run out of memory does not win over one that surely 
   std::ostringstream alone;
   print_sweep(alone, result);
   CHECK(alone.str().find("; it may not fit\n") != std::string::npos);
+}
+
+TEST_CASE("an interrupted sweep answers with what it came to, and says how much that is not") {
+  const EarlyEnd early;
+  REQUIRE(keep_signal(SIGTERM));
+  const Answer words = run_cli(small({"--forward-prefetch", "1..3"}));
+  const Answer answer = run_cli(small({"--forward-prefetch", "1..3", "--json"}));
+  forget_signal();
+  CHECK(words.status == kInterrupted);
+  CHECK(words.out.find("; interrupted: 3 more points were not tried") != std::string::npos);
+  CHECK(answer.status == kInterrupted);
+  const json result = json::parse(answer.out);
+  CHECK(result["points"].empty());
+  CHECK(result["points_not_tried"] == 3);
+  CHECK(result["fingerprint"].is_null());
 }

@@ -1,8 +1,11 @@
 // tune on a small preset: its JSON, the files that it writes, and the plans that it promises.
 #include <algorithm>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/tune_report.hpp"
+#include "cli/terminal/early_end.hpp"
+#include "cli/terminal/exit_code.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
@@ -94,4 +97,21 @@ TEST_CASE("a CUDA graph matters where it is told apart from the best without it"
   CHECK(worth_of(1.0, 0.022) == GraphWorth::nothing);
   CHECK(worth_of(0.991, 0.022) == GraphWorth::not_told_apart);
   CHECK(worth_of(0.9, 0.022) == GraphWorth::faster);
+}
+
+TEST_CASE("a search that is interrupted answers with the best so far, and says so", "[tune]") {
+  const EarlyEnd early;
+  REQUIRE(keep_signal(SIGINT));
+  CHECK_FALSE(keep_signal(SIGINT));  // the second one ends the process
+  const Answer words = run_cli(tuned({}));
+  const Answer answer = run_cli(tuned({"--json"}));
+  forget_signal();
+  CHECK(words.status == kInterrupted);
+  CHECK(words.out.find("; interrupted: another run may end elsewhere") != std::string::npos);
+  CHECK(answer.status == kInterrupted);
+  const json result = json::parse(answer.out);
+  CHECK(result["searched"]["ended_by"] == "interrupted");
+  CHECK(result["searched"]["points"] == 1);
+  CHECK(result["fingerprint"].is_null());
+  CHECK(result["best"]["step_ms"] == result["start"]["step_ms"]);
 }

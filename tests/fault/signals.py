@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """SIGINT, SIGTERM and SIGHUP to every command: before each of its writing calls, and at random times.
 
-It ends as docs/exit_codes.md says, within a second, with nothing left behind and no program that it started still
-running; or it had ended before, with its whole output.
+It ends as docs/exit_codes.md says (a search or a sweep with the best so far), within a second, with nothing left behind
+and no program that it started still running; or it had ended before, with its whole output.
 """
 import ctypes
 import os
@@ -26,6 +26,8 @@ def long_works(made):
     many = ["sweep", "llama-8b", "--gpus", "8", "--batch", "1..64", "--forward-prefetch", "implicit,1..4"]
     return works.runnable([
         works.Work("sweep of many points", [*many, "--csv", "o.csv", "-o", "o.db"], "o.csv", False, []),
+        works.Work("a search", ["tune", "llama-1b", "--gpus", "8", "--batch", "1", "--allow", "cuda-graph", "-o", "o.db"],
+                   "o.db", False, []),
         works.Work("a question without end", ["query", made["run.db"], ENDLESS], "o.none", False, []),
         works.Work("a picture of every op", ["export", made["run.db"], "--format", "svg-graph", "--collapse", "none",
                                              "-o", "o.svg"], "o.svg", False, []),

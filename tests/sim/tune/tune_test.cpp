@@ -251,3 +251,32 @@ TEST_CASE("the best is as fast as the fastest, and of those none is smaller by w
       CHECK(static_cast<double>(one.peaks.reserved) >= 0.98 * static_cast<double>(best.peaks.reserved));
   }
 }
+
+TEST_CASE("where the host takes longest and a graph may be made, a search of few points finds what it brings") {
+  Workload slow = foreshard::test::timed_workload(base(), 6);
+  for (Program& program : slow.steps)
+    for (Op& op : program.ops) op.host_before = Nanoseconds{op.host_before.count * 200};
+  const auto workload = std::make_shared<const Workload>(std::move(slow));
+  TuneRequest few = request();
+  few.allowed.set(MoveFamily::cuda_graph, true);
+  few.points = 4;
+  const TuneResult result = tuned(few, workload);
+  REQUIRE(result.best);
+  CHECK(result.start.point.floor.host_ms == result.start.point.floor.ms());
+  CHECK(result.best->point.settings.cuda_graph.has_value());
+  CHECK(result.best->point.step_ms < result.start.point.step_ms);
+  few.allowed.set(MoveFamily::cuda_graph, false);
+  CHECK_FALSE(tuned(few, workload).best->point.settings.cuda_graph.has_value());
+}
+
+TEST_CASE("a sweep that is over leaves out the points that it came not to") {
+  OneWorkload source(timed());
+  SweepRequest question{base(), usual_ranges(), {}};
+  const auto all = sweep(source, machine(), question);
+  std::size_t asked = 0;
+  question.is_over = [&asked] { return ++asked > 3; };
+  const auto some = sweep(source, machine(), question);
+  REQUIRE((all && some));
+  REQUIRE(some->size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK((*some)[i].settings == (*all)[i].settings);
+}
