@@ -74,14 +74,12 @@ const sim::Remedy* ends_retries(const sim::Remedies& remedies) {
   return first;
 }
 
-/// " --checkpoint blocks would end the retries: 19.77 GiB reserved, 206.51 ms a step (168.20 ms with retries, without
-/// what they take)."
+/// " --checkpoint blocks would end the retries: 19.77 GiB reserved, 206.51 ms a step (188.19 ms with retries)."
 std::string retries_words(const sim::Remedies& all, const sim::Remedy& remedy) {
   std::string text =
       fmt::format(" {} would end the retries: {} reserved", remedy.setting, format_bytes(remedy.peaks.reserved));
   if (all.has_time && remedy.has_time)
-    text += fmt::format(", {} a step ({} with retries, without what they take)", milliseconds(remedy.step_ms),
-                        milliseconds(all.step_ms));
+    text += fmt::format(", {} a step ({} with retries)", milliseconds(remedy.step_ms), milliseconds(all.step_ms));
   return text + (remedy.valid ? "." : fmt::format("; not valid: {}.", fmt::join(remedy.not_valid, "; ")));
 }
 

@@ -36,7 +36,8 @@ Json retries_json(const SeedForecast& seed) {
                     {"num_device_alloc", step.made},
                     {"request", step.request},
                     {"request_bytes", step.bytes},
-                    {"served", step.served}});
+                    {"served", step.served},
+                    {"driver_ms", step.driver.ms()}});
   return list;
 }
 
@@ -62,6 +63,7 @@ Json outcome_json(const SeedForecast& seed) {
           {"num_alloc_retries", seed.num_alloc_retries()},
           {"num_device_alloc", seed.driver_allocations},
           {"num_device_free", seed.driver_frees},
+          {"driver_ms", seed.driver_time.ms()},
           {"steps_giving_back", seed.steps_giving_back},
           {"first_retry", seed.first_retry() ? Json(*seed.first_retry()) : Json(nullptr)},
           {"out_of_memory", failure_json(seed)}};
@@ -77,6 +79,7 @@ Json over_seeds_json(const sim::SeedsOutcome& over) {
       {"num_alloc_retries", over.num_alloc_retries},
       {"num_device_alloc", over.driver_allocations},
       {"num_device_free", over.driver_frees},
+      {"driver_ms", over.driver_time.ms()},
       {"steps_giving_back", over.steps_giving_back},
       {"first_retry", over.first_retry ? Json(*over.first_retry) : Json(nullptr)}};
 }
@@ -93,6 +96,7 @@ Json remedy_list_json(const std::vector<sim::ForecastRemedy>& remedies) {
              {"saving_retries", remedy.retries_less},
              {"more_tokens", remedy.more_tokens},
              {"more_step_ms", remedy.step_ms_more ? Json(*remedy.step_ms_more) : Json(nullptr)},
+             {"saving_ms", remedy.saved_ms},
              {"net_ms", remedy.net_ms}};
     one["over_seeds"] = over_seeds_json(remedy.over_all);
     one.update(outcome_json(remedy.outcome));
@@ -104,7 +108,6 @@ Json remedy_list_json(const std::vector<sim::ForecastRemedy>& remedies) {
 Json remedies_json(const sim::ForecastRemedies& remedies) {
   return {{"seed", remedies.seed},
           {"steps_tried", remedies.steps_tried},
-          {"retry_ms", sim::kRetryMs},
           {"over_seeds", over_seeds_json(remedies.before)},
           {"tried", remedies.tried},
           {"useless", remedies.useless},

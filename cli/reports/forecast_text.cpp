@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "cli/reports/counted.hpp"
@@ -34,6 +35,11 @@ std::string lengths_line(const ForecastReport& report) {
 
 std::string step_or_dash(bool any, std::size_t step) {
   return any ? std::to_string(step) : "-";
+}
+
+/// In ms below a second.
+std::string time_words(double ms) {
+  return ms < 1000 ? fmt::format("{:.0f} ms", ms) : fmt::format("{:.1f} s", ms / 1000);
 }
 
 void print_seeds(std::ostream& out, const ForecastReport& report) {
@@ -94,19 +100,21 @@ void print_retries(std::ostream& out, const SeedForecast& seed) {
                {"retries", Align::right},
                {"cudaFree", Align::right},
                {"cudaMalloc", Align::right},
+               {"driver", Align::right},
                {"the first request"}});
   const std::size_t shown = std::min(seed.retries.size(), kForecastRows);
   for (std::size_t i = 0; i < shown; ++i) {
     const sim::RetryStep& step = seed.retries[i];
     table.row({std::to_string(step.step), std::to_string(step.length), std::to_string(step.retries),
-               std::to_string(step.released), std::to_string(step.made),
+               std::to_string(step.released), std::to_string(step.made), time_words(step.driver.ms()),
                fmt::format("{} for {}{}", step.request, format_bytes(step.bytes), step.served ? "" : ", not served")});
   }
   table.print(out);
   if (shown < seed.retries.size()) out << fmt::format("and {} more; --json has all\n", seed.retries.size() - shown);
-  out << "what that costs in time is in no machine profile: a retry waits for the GPU, and calls cudaFree and "
-         "cudaMalloc "
-         "as\noften as the table says; explain --growth reads it from a recording\n";
+  out << fmt::format(
+      "driver: what the calls take, {} in the whole run, in which the GPU is waited for and idle: a step gets about as "
+      "much longer\n",
+      time_words(seed.driver_time.ms()));
 }
 
 void print_alone(std::ostream& out, const sim::LongestAlone& alone) {
@@ -148,11 +156,6 @@ std::string what_becomes(const sim::SeedsOutcome& over) {
   return "no retries";
 }
 
-/// In ms below a second.
-std::string time_words(double ms) {
-  return ms < 1000 ? fmt::format("{:.0f} ms", ms) : fmt::format("{:.1f} s", ms / 1000);
-}
-
 /// What it is for: of a run that dies how many steps it lives longer, of one that retries those, else bytes.
 std::string saves_words(const sim::ForecastRemedy& remedy, const sim::SeedsOutcome& before) {
   if (before.out_of_memory > 0 && remedy.steps_more > 0)
@@ -160,9 +163,9 @@ std::string saves_words(const sim::ForecastRemedy& remedy, const sim::SeedsOutco
   if (before.out_of_memory > 0)
     return counted(static_cast<std::int64_t>(before.out_of_memory - remedy.over_all.out_of_memory), "seed", "seeds");
   if (before.num_alloc_retries > 0)
-    return remedy.retries_less > 0 ? fmt::format("{}, {}", counted(remedy.retries_less, "retry", "retries"),
-                                                 time_words(sim::kRetryMs * static_cast<double>(remedy.retries_less)))
-                                   : "";
+    return remedy.retries_less > 0
+               ? fmt::format("{}, {}", counted(remedy.retries_less, "retry", "retries"), time_words(remedy.saved_ms))
+               : "";
   return remedy.saving > 0 ? format_bytes(static_cast<Bytes>(remedy.saving)) : "";
 }
 
@@ -200,7 +203,7 @@ void print_remedy_table(std::ostream& out, const std::vector<sim::ForecastRemedy
   if (before.out_of_memory > 0)
     out << "saves: how many steps later the run ends, or how many seeds no longer end\n";
   else if (before.num_alloc_retries > 0)
-    out << "saves: retries that no longer are, and the time that they take\n";
+    out << "saves: retries that no longer are, and what the driver's calls take less\n";
 }
 
 /// "on seed 4 alone", "on the first 512 of 10000 steps of seed 4 alone".
@@ -218,15 +221,14 @@ void print_remedy_notes(std::ostream& out, const ForecastReport& report, const s
         "until {} were found with which no {} {}\n",
         report.distinct_lengths, alone_words(report, remedies), sim::kWholeForLengths, sim::kRemediesForLengths,
         report.lengths.drawn() ? "seed" : "step", remedies.before.out_of_memory > 0 ? "runs out of memory" : "retries");
-  for (const sim::ForecastRemedy& remedy : remedies.too_dear)
-    out << fmt::format("costs more time than it saves{}: {} ({}; saves {})\n",
+  for (const sim::ForecastRemedy& remedy : remedies.too_dear) {
+    const std::string costs = costs_words(remedy);
+    const double saved = remedy.saved_ms;
+    out << fmt::format("costs more time than it saves{}: {} ({}{}{}the driver's calls take {} {})\n",
                        remedy.alone ? ", " + alone_words(report, remedies) : std::string(), remedy.setting,
-                       costs_words(remedy), time_words(sim::kRetryMs * static_cast<double>(remedy.retries_less)));
-  if (remedies.before.num_alloc_retries > 0)
-    out << fmt::format(
-        "a retry is taken as {:.0f} ms, the mean of a recorded training on 2 x H200 (7 to 67), and so is a step that "
-        "gives segments back without one: explain --growth reads your own from a recording\n",
-        sim::kRetryMs);
+                       remedy.retries_less > 0 ? counted(remedy.retries_less, "retry", "retries") + " less; " : "",
+                       costs, costs.empty() ? "" : "; ", time_words(std::abs(saved)), saved < 0 ? "more" : "less");
+  }
   const auto priced = [](const sim::ForecastRemedy& one) { return one.step_ms_more.has_value(); };
   if (std::ranges::any_of(remedies.useful, priced) || std::ranges::any_of(remedies.too_dear, priced))
     out << (report.of_model ? fmt::format("ms a step are planned, at length {}, on all of the machine's memory\n",

@@ -117,6 +117,13 @@ std::string drawn_fit_line(const sim::DrawnMemory& drawn) {
                      format_bytes(drawn.fit->most), drawn.steps, drawn.processes);
 }
 
+/// ", which take 32.10 ms of it", of a cycle "a step"; empty where they take nothing.
+std::string retries_words(const sim::Prediction& p) {
+  if (p.step_num_alloc_retries == 0 || p.retries_ms <= 0) return {};
+  return fmt::format(", which take{} {} {}", p.step_num_alloc_retries == 1 ? "s" : "", milliseconds(p.retries_ms),
+                     p.cycle > 1 ? "a step" : "of it");
+}
+
 std::string memory_line(const sim::Prediction& p, bool assumed) {
   if (p.drawn_memory) return drawn_memory_line(p, *p.drawn_memory, assumed);
   if (p.out_of_memory) return fmt::format("does not fit{}: {}", if_machine(p, assumed), out_of_memory_words(p));
@@ -138,9 +145,9 @@ std::string memory_line(const sim::Prediction& p, bool assumed) {
     line += fmt::format(
         "; only with {} in which the allocator gave cached segments back and asked again{}",
         p.num_alloc_retries == 1 ? "a retry" : fmt::format("{} retries", p.num_alloc_retries),
-        p.has_time ? fmt::format(", {} of them in the steady {}",
+        p.has_time ? fmt::format(", {} of them in the steady {}{}",
                                  p.step_num_alloc_retries == 0 ? "none" : std::to_string(p.step_num_alloc_retries),
-                                 p.cycle > 1 ? "cycle" : "step")
+                                 p.cycle > 1 ? "cycle" : "step", retries_words(p))
                    : std::string());
   return line;
 }

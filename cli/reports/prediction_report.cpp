@@ -253,6 +253,7 @@ void add_memory(const sim::Prediction& p, Json& json) {
   if (p.peaks_depend_on_time) json["peak_reserved_bytes_range"] = {p.least_peaks.reserved, p.most_peaks.reserved};
   json["num_alloc_retries"] = p.num_alloc_retries;
   json["step_num_alloc_retries"] = p.has_time ? Json(p.step_num_alloc_retries) : Json(nullptr);
+  json["retries_ms"] = p.has_time ? Json(p.retries_ms) : Json(nullptr);
   json["memory_capacity_bytes"] = p.memory_capacity;
   json["free_at_peak_bytes"] = free_at_peak(p);
   json["out_of_memory"] = p.out_of_memory.has_value() || p.lengths_run_out();
@@ -436,6 +437,9 @@ void print_detail(Console& console, const PlanBasis& basis, const sim::Predictio
     table.row({"  exposed communication", milliseconds(p.exposed_communication_ms),
                fmt::format("of {}", milliseconds(p.communication_ms))});
     table.row({"  neither", milliseconds(p.idle_ms)});
+    if (p.retries_ms > 0)
+      table.row({"  allocation retries", milliseconds(p.retries_ms),
+                 "of the step: the GPU is waited for, cudaFree and cudaMalloc called"});
     table.row({"  GPU alone (free host)", milliseconds(p.gpu_step_ms)});
     table.row({"  host work", milliseconds(p.host_ms), p.host == sim::HostConfidence::assumed ? "assumed" : ""});
   }

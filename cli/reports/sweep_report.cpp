@@ -362,15 +362,26 @@ void print_may_not_fit(std::ostream& out, const SweepResult& result) {
   out << '\n';
 }
 
-/// Where memory alone chose: points that take no part, as no time of theirs would be valid.
+/// Where the best lives without retries: those that do not, and take no part.
 void print_retrying(std::ostream& out, const SweepResult& result) {
-  if (!result.best || timed(result) || result.points[*result.best].step_num_alloc_retries > 0) return;
-  const auto count = std::count_if(result.points.begin(), result.points.end(), [](const SweepPoint& point) {
-    return point.state == SweepPoint::State::ran && point.step_num_alloc_retries > 0;
-  });
-  if (count > 0)
-    out << fmt::format("{} with allocation retries in every step {} no part\n",
-                       count == 1 ? "a point" : fmt::format("{} points", count), count == 1 ? "takes" : "take");
+  if (!result.best || result.points[*result.best].step_num_alloc_retries > 0) return;
+  const SweepPoint& best = result.points[*result.best];
+  std::size_t count = 0;
+  const SweepPoint* fastest = nullptr;
+  for (const SweepPoint& point : result.points) {
+    if (point.state != SweepPoint::State::ran || point.valid < best.valid || point.step_num_alloc_retries == 0)
+      continue;
+    ++count;
+    if (point.has_time && (fastest == nullptr || point.step_ms < fastest->step_ms)) fastest = &point;
+  }
+  if (count == 0) return;
+  out << fmt::format("{} with allocation retries in every step {} no part",
+                     count == 1 ? "a point" : fmt::format("{} points", count), count == 1 ? "takes" : "take");
+  if (fastest != nullptr)
+    out << fmt::format(", the fastest of them {}: {}, what they take included, {} reserved",
+                       answer_options(result, *fastest), milliseconds(fastest->step_ms),
+                       format_bytes(fastest->peaks.reserved));
+  out << '\n';
 }
 
 Json point_json(const SweepResult& result, std::size_t index) {

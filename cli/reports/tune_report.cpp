@@ -106,12 +106,12 @@ void print_units(std::ostream& out, const TuneReport& report) {
                      format_bytes(gathered), format_bytes(reduced));
 }
 
-/// What is much faster where retries are taken: their price is not in its time.
+/// What is much faster where retries are taken.
 void print_retrying(std::ostream& out, const TuneReport& report) {
   const sim::TuneResult& result = report.result;
   if (!result.fastest_retrying) return;
   const SweepPoint& point = result.fastest_retrying->point;
-  out << fmt::format("with {} allocation {} a step, whose time is not in it: {} ({:+.1f} %){}{}\n",
+  out << fmt::format("with {} allocation {} a step, what they take included: {} ({:+.1f} %){}{}\n",
                      point.step_num_alloc_retries, point.step_num_alloc_retries == 1 ? "retry" : "retries",
                      milliseconds(point.step_ms), 100 * (point.step_ms / result.best->point.step_ms - 1),
                      changes_of(report, *result.fastest_retrying).empty() ? ", as asked for" : ": ",
@@ -142,7 +142,7 @@ void print_answer(std::ostream& out, const TuneReport& report) {
     out << fmt::format("best{}, by time: {}; {} reserved: {}", limit_words(report), step_words(report),
                        format_bytes(best.peaks.reserved), short_changes(changes_of(report, *result.best)));
   if (best.step_num_alloc_retries > 0)
-    out << fmt::format("; only with {} a step, whose time is not in it",
+    out << fmt::format("; only with {} a step",
                        counted(best.step_num_alloc_retries, "allocation retry", "allocation retries"));
   out << (fits(best) == sim::Fits::surely ? "" : "; it may not fit") << (best.valid ? "" : "; not valid")
       << (is_outside(best) ? "; outside what the profile was calibrated on" : "") << '\n';

@@ -3,13 +3,17 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "sim/machine/timed_memory.hpp"
 
 namespace foreshard::sim {
 
 /// The driver's memory, with a list of what it gave to which request.
 class AllocatorProcess::Driver final : public DeviceMemory {
  public:
-  Driver(const SimMemoryOptions& options, const AllocatorProcess& process) : memory_(options), process_(process) {}
+  Driver(const ProcessOptions& options, const AllocatorProcess& process)
+      : memory_(options.memory),
+        timed_(memory_, options.calls, [this](Nanoseconds time, bool) { time_ += time; }),
+        process_(process) {}
 
   [[nodiscard]] std::optional<Address> allocate(MemoryKind kind, Bytes size) override {
     const auto address = asked().allocate(kind, size);
@@ -30,15 +34,18 @@ class AllocatorProcess::Driver final : public DeviceMemory {
   [[nodiscard]] const std::vector<SegmentGrowth>& growth() const { return growth_; }
   [[nodiscard]] bool follows_recording() const { return memory_.follows_recording(); }
   [[nodiscard]] std::size_t calls() const { return calls_; }  ///< that change something
+  [[nodiscard]] Nanoseconds time() const { return time_; }
 
  private:
-  SimMemory& asked() {
+  TimedMemory& asked() {
     ++calls_;
-    return memory_;
+    return timed_;
   }
   void add(Bytes size) { growth_.push_back({process_.slot_, process_.requested_, size}); }
 
   SimMemory memory_;
+  TimedMemory timed_;
+  Nanoseconds time_;
   const AllocatorProcess& process_;
   std::vector<SegmentGrowth> growth_;
   std::size_t calls_ = 0;
@@ -53,7 +60,7 @@ class AllocatorProcess::NoEvents final : public StreamEvents {
 };
 
 AllocatorProcess::AllocatorProcess(const ProcessStart& start, const ProcessOptions& options)
-    : driver_(std::make_unique<Driver>(options.memory, *this)),
+    : driver_(std::make_unique<Driver>(options, *this)),
       events_(std::make_unique<NoEvents>()),
       allocator_(options.config, *driver_, *events_, nullptr),
       knows_steps_(!options.limit || options.config.garbage_collection_threshold <= 0) {
@@ -194,6 +201,10 @@ StepUse AllocatorProcess::measured() const {
 
 const std::vector<SegmentGrowth>& AllocatorProcess::growth() const {
   return driver_->growth();
+}
+
+Nanoseconds AllocatorProcess::driver_time() const {
+  return driver_->time();
 }
 
 bool AllocatorProcess::follows_recording() const {

@@ -12,6 +12,7 @@
 #include "sim/forecast/known_steps.hpp"
 #include "sim/forecast/step_use.hpp"
 #include "sim/machine/address_space.hpp"
+#include "sim/machine/driver_calls.hpp"
 
 namespace foreshard::sim {
 
@@ -26,6 +27,7 @@ struct ProcessOptions {
   AllocatorConfig config;
   SimMemoryOptions memory;
   std::optional<Bytes> limit;  ///< torch.cuda.set_per_process_memory_fraction, in bytes; none: the device's memory
+  DriverCalls calls = {};      ///< of the machine, those under `limit` (calls_under())
   bool as_recorded = true;     ///< what is older lies where it lay; else it is asked for anew, in order of address
 };
 
@@ -49,6 +51,8 @@ class AllocatorProcess {
   [[nodiscard]] const std::vector<SegmentGrowth>& growth() const;
   /// num_device_free of the whole process: cudaFree calls, of expandable segments unmapped runs of pages.
   [[nodiscard]] std::int64_t driver_frees() const { return allocator_.statistics().num_device_free; }
+  /// What the driver's calls took, of the whole process from the first on that gave something back (timed_memory.hpp).
+  [[nodiscard]] Nanoseconds driver_time() const;
   /// What the request of `failed_slot()` was told.
   [[nodiscard]] const std::optional<OutOfMemory>& out_of_memory() const { return out_of_memory_; }
   /// Of the step that ended the process; beyond its slots where what is older found no memory.

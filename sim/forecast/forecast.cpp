@@ -43,6 +43,7 @@ class SeedRun {
     out_.follows_recording = process_.follows_recording();
     out_.driver_allocations = process_.growth().size();
     out_.driver_frees = static_cast<std::size_t>(process_.driver_frees());
+    out_.driver_time = process_.driver_time();
     return std::move(out_);
   }
 
@@ -63,10 +64,11 @@ class SeedRun {
     const LengthPrograms& programs = programs_.at(length(step));
     const AllocationProgram& program = step == 0 && !out_.behind_recorded_first ? *programs.first : programs.later;
     const std::size_t grown = process_.growth().size();
+    const Nanoseconds called = process_.driver_time();
     const bool fits = process_.run(program);
     const StepUse use = process_.use();
     bool gives_back = use.released > 0 || use.retries > 0;
-    if (!process_.retried_slots().empty()) add_retry(step, program, use, grown);
+    if (!process_.retried_slots().empty()) add_retry(step, program, use, grown, process_.driver_time() - called);
     if (fits && empties_cache_behind(step)) gives_back |= process_.empty_cache();
     if (gives_back) ++out_.steps_giving_back;
     if (use.peak_reserved > reserved_) add_growth(step, program, use, grown);
@@ -94,12 +96,13 @@ class SeedRun {
     return process_.failed_slot() < names.size() ? names[process_.failed_slot()] : std::string("what is older");
   }
 
-  void add_retry(std::size_t step, const AllocationProgram& program, const StepUse& use, std::size_t grown) {
+  void add_retry(std::size_t step, const AllocationProgram& program, const StepUse& use, std::size_t grown,
+                 Nanoseconds driver) {
     const std::uint32_t slot = process_.retried_slots().front();
     const auto made = static_cast<std::int32_t>(process_.growth().size() - grown);
     const bool served = !process_.out_of_memory() || process_.failed_slot() != slot;
-    out_.retries.push_back(
-        {step, length(step), use.retries, use.released, made, program.shape->names[slot], program.sizes[slot], served});
+    out_.retries.push_back({step, length(step), use.retries, use.released, made, program.shape->names[slot],
+                            program.sizes[slot], served, driver});
   }
 
   void add_growth(std::size_t step, const AllocationProgram& program, const StepUse& use, std::size_t grown) {

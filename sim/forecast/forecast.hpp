@@ -30,6 +30,7 @@ struct RetryStep {
   std::string request;        ///< who asked first
   Bytes bytes = 0;            ///< and for how much
   bool served = true;         ///< false: that request found no memory in spite of it
+  Nanoseconds driver = {};    ///< what the step's calls of the driver take (sim/machine/timed_memory.hpp)
 };
 
 /// A step that made reserved memory larger than in any step before; one that runs out of memory is among them.
@@ -65,6 +66,7 @@ struct SeedForecast {
   /// Steps in or behind which segments went back to the driver, which waits for the GPU: by a retry, by garbage
   /// collection, or by empty_cache().
   std::size_t steps_giving_back = 0;
+  Nanoseconds driver_time = {};        ///< what its calls take, from the first on that gave something back
   bool behind_recorded_first = false;  ///< the recording's own first step ran before: ProgramSource::recorded_first()
   bool follows_recording = false;      ///< every segment lay where the recording had it
 

@@ -34,8 +34,17 @@ GrowthStep growth_of(PieceMembers& members) {
 }
 
 Json json_of(const RetryStep& r) {
-  return {{"step", r.step}, {"length", r.length},   {"retries", r.retries}, {"released", r.released},
-          {"made", r.made}, {"request", r.request}, {"bytes", r.bytes},     {"served", r.served}};
+  return {{"step", r.step},         {"length", r.length}, {"retries", r.retries},
+          {"released", r.released}, {"made", r.made},     {"request", r.request},
+          {"bytes", r.bytes},       {"served", r.served}, {"driver", static_cast<std::uint64_t>(r.driver.count)}};
+}
+
+/// In nanoseconds.
+Nanoseconds time_of(PieceMembers& members, const char* key) {
+  std::uint64_t count = 0;
+  members.read(key, count);
+  if (count > INT64_MAX) members.wrong(key);
+  return {static_cast<std::int64_t>(count)};
 }
 
 RetryStep retry_of(PieceMembers& members) {
@@ -48,6 +57,7 @@ RetryStep retry_of(PieceMembers& members) {
   members.read("request", r.request);
   members.read("bytes", r.bytes);
   members.read("served", r.served);
+  r.driver = time_of(members, "driver");
   return r;
 }
 
@@ -138,6 +148,7 @@ Json json_of(const SeedForecast& s) {
           {"out_of_memory", s.out_of_memory ? Json::array({json_of(*s.out_of_memory)}) : Json::array()},
           {"driver_allocations", s.driver_allocations},
           {"driver_frees", s.driver_frees},
+          {"driver_time", static_cast<std::uint64_t>(s.driver_time.count)},
           {"steps_giving_back", s.steps_giving_back},
           {"behind_recorded_first", s.behind_recorded_first},
           {"follows_recording", s.follows_recording}};
@@ -151,6 +162,7 @@ SeedForecast seed_of(PieceMembers& members) {
   members.each("out_of_memory", [&](PieceMembers& one) { s.out_of_memory = failure_of(one); });
   members.read("driver_allocations", s.driver_allocations);
   members.read("driver_frees", s.driver_frees);
+  s.driver_time = time_of(members, "driver_time");
   members.read("steps_giving_back", s.steps_giving_back);
   members.read("behind_recorded_first", s.behind_recorded_first);
   members.read("follows_recording", s.follows_recording);

@@ -134,12 +134,6 @@ bool dear(const ForecastRemedy& one) {
   return (one.price != RemedyPrice::none || one.more_tokens > 0) && !one.step_ms_more;
 }
 
-/// What retries take of a run: a step that gives segments back without one (garbage collection, empty_cache) calls
-/// cudaFree and cudaMalloc as they do.
-double lost_ms(const SeedsOutcome& run) {
-  return kRetryMs * static_cast<double>(std::max<std::int64_t>(run.num_alloc_retries, run.steps_giving_back));
-}
-
 /// What is better comes first. A smaller batch is another training step: it comes behind all that live as long.
 auto place_of(const ForecastRemedy& one) {
   const SeedsOutcome& all = one.over_all;
@@ -165,8 +159,8 @@ void fill_in(ChangeTrial& trial, const ForecastRequest& own, std::span<const See
   if (remedy.price == RemedyPrice::none && remedy.more_tokens > 0 && own_step_ms)
     remedy.step_ms_more = *own_step_ms * remedy.more_tokens;
   // A shorter step is no help against retries: it costs nothing.
-  remedy.net_ms =
-      std::max(0.0, remedy.step_ms_more.value_or(0)) * static_cast<double>(own.steps) + lost_ms(now) - lost_ms(before);
+  remedy.saved_ms = (before.driver_time - now.driver_time).ms();
+  remedy.net_ms = std::max(0.0, remedy.step_ms_more.value_or(0)) * static_cast<double>(own.steps) - remedy.saved_ms;
 }
 
 /// The same for some of its seeds and steps.

@@ -20,11 +20,6 @@
 
 namespace foreshard::sim {
 
-/// What a retry takes: it waits for the GPU, and calls cudaFree and cudaMalloc. The mean of 47 in a recorded training,
-/// 7 to 67 ms each (2 x H200, llama-1b, PyTorch 2.11: docs/forecast.md, "What a retry costs"). No machine profile has
-/// it: it orders changes, and no plan counts it.
-inline constexpr double kRetryMs = 23;
-
 /// What a change costs beside memory: the cheaper kind first.
 enum class RemedyPrice : std::uint8_t {
   none = 0,       ///< the same program: the allocator's configuration, padding, empty_cache()
@@ -49,8 +44,10 @@ struct ForecastRemedy {
   /// What a step takes more than without it, as planned at the run's median length, of a smaller batch as many samples
   /// as a step has without it; none: not known, or not asked for.
   std::optional<double> step_ms_more = {};
-  /// Of all steps: what it costs (0 where the step gets shorter) less what the retries take that it saves; a step that
-  /// gives segments back without a retry counts as one. Of unknown costs the latter alone.
+  /// Of all steps: what the driver's calls take less than without it, once segments go back
+  /// (SeedForecast::driver_time).
+  double saved_ms = 0;
+  /// Of all steps: what it costs (0 where the step gets shorter) less `saved_ms`. Of unknown costs the latter alone.
   double net_ms = 0;
   /// Steps that a seed lives longer, of those that run out of memory first; 0: none did, or as long.
   std::size_t steps_more = 0;

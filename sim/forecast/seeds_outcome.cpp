@@ -18,6 +18,7 @@ SeedsOutcome outcome_of(std::span<const SeedForecast> seeds) {
     out.steps_giving_back = std::max(out.steps_giving_back, seed.steps_giving_back);
     out.driver_allocations = std::max(out.driver_allocations, seed.driver_allocations);
     out.driver_frees = std::max(out.driver_frees, seed.driver_frees);
+    out.driver_time = std::max(out.driver_time, seed.driver_time);
     out.churn = std::max(out.churn, seed.churn());
   }
   return out;

@@ -24,7 +24,8 @@ struct SeedsOutcome {
   std::size_t steps_giving_back = 0;
   std::size_t driver_allocations = 0;
   std::size_t driver_frees = 0;
-  std::size_t churn = 0;  ///< SeedForecast::churn
+  Nanoseconds driver_time;  ///< SeedForecast::driver_time
+  std::size_t churn = 0;    ///< SeedForecast::churn
 };
 [[nodiscard]] SeedsOutcome outcome_of(std::span<const SeedForecast> seeds);
 

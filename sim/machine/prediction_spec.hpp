@@ -26,6 +26,7 @@ struct PredictionSpec {
   double model = 0;            ///< kernels of a model
   double model_elsewhere = 0;  ///< a model on what nothing was measured on
   double collectives = 0;      ///< a collective that nothing was measured on, alone
+  double retries = 0;          ///< what allocation retries take of a step
   double host_bound = 0;       ///< the host's speed: the recorded process's in another process
   double model_host = 0;       ///< … of a host that is not known
   // The same of the ratio of two plans from one source.

@@ -34,6 +34,7 @@ constexpr std::array kSections{
     Section{"gpu", true, read_gpu},
     Section{"host", true, read_host},
     Section{"latencies", true, read_latencies},
+    Section{"driver_calls", true, read_driver_calls},
     Section{"contention", true, read_contention},
     Section{"collectives", false, read_collectives},
     Section{"links", true, read_links},
@@ -72,16 +73,28 @@ constexpr std::array<const char*, 13> kAdded{"/prediction",
                                              "/contention/one_wave",
                                              "/contention/least_loss"};
 
-/// What later versions added to schema 4: the widths of intervals, which are foreshard's own, and what exchanges of
-/// experts cost a host of PyTorch's.
-constexpr std::array<const char*, 8> kAddedLater{
-    "/prediction/adapted",         "/prediction/collectives",           "/prediction/difference",
-    "/prediction/difference_host", "/prediction/difference_model_host", "/host/calls/all_to_all",
-    "/host/calls/all_to_all_wait", "/host/calls/backward_all_to_all"};
+/// What later versions added to schema 4: the widths of intervals, which are foreshard's own, what exchanges of experts
+/// cost a host of PyTorch's, and what the driver's memory calls do.
+constexpr std::array<const char*, 10> kAddedLater{"/prediction/adapted",
+                                                  "/prediction/collectives",
+                                                  "/prediction/difference",
+                                                  "/prediction/difference_host",
+                                                  "/prediction/difference_model_host",
+                                                  "/prediction/retries",
+                                                  "/host/calls/all_to_all",
+                                                  "/host/calls/all_to_all_wait",
+                                                  "/host/calls/backward_all_to_all",
+                                                  "/driver_calls"};
 
-/// What `added` says it was fitted on, so that `/measurements` of the profile names it.
+/// What `added`, a constant or a section of them, says it was fitted on, so that `/measurements` of the profile names
+/// it.
 void add_measurements(Json& root, const Json& added, const Json& known) {
-  if (!added.is_object() || !added.contains("fitted_on") || !added["fitted_on"].is_array()) return;
+  if (!added.is_object()) return;
+  if (!added.contains("fitted_on")) {
+    for (const Json& one : added) add_measurements(root, one, known);
+    return;
+  }
+  if (!added["fitted_on"].is_array()) return;
   Json& measurements = root["measurements"];
   if (!measurements.is_object() && !measurements.is_null()) return;  // said where it is read
   for (const Json& name : added["fitted_on"])

@@ -22,6 +22,7 @@
 #include "core/models/target_gpu.hpp"
 #include "sim/machine/compute_spec.hpp"
 #include "sim/machine/contention_spec.hpp"
+#include "sim/machine/driver_calls.hpp"
 #include "sim/machine/fitted_on.hpp"
 #include "sim/machine/links.hpp"
 #include "sim/machine/prediction_spec.hpp"
@@ -115,6 +116,7 @@ struct MachineProfile {
   GpuPeaks peaks;
   std::uint32_t launch_queue = 0;  ///< unfinished ops of one stream at which a launch blocks
   Latencies latencies;
+  DriverCalls driver_calls;
   ContentionSpec contention;
   std::vector<CollectiveTable> collectives;
   Links links;

@@ -16,6 +16,7 @@ using SectionReader = void (*)(ProfileReader& reader, const nlohmann::json& sect
 void read_gpu(ProfileReader& reader, const nlohmann::json& gpu, MachineProfile& out);
 void read_host(ProfileReader& reader, const nlohmann::json& host, MachineProfile& out);
 void read_latencies(ProfileReader& reader, const nlohmann::json& latencies, MachineProfile& out);
+void read_driver_calls(ProfileReader& reader, const nlohmann::json& calls, MachineProfile& out);
 void read_contention(ProfileReader& reader, const nlohmann::json& contention, MachineProfile& out);
 void read_collectives(ProfileReader& reader, const nlohmann::json& tables, MachineProfile& out);
 void read_links(ProfileReader& reader, const nlohmann::json& links, MachineProfile& out);

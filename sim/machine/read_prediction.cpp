@@ -7,7 +7,7 @@ namespace foreshard::sim {
 
 void read_prediction(ProfileReader& reader, const nlohmann::json& section, MachineProfile& profile) {
   PredictionSpec& out = profile.prediction;
-  const std::array<std::pair<std::string_view, double*>, 19> entries{
+  const std::array<std::pair<std::string_view, double*>, 20> entries{
       {{"step_excess", &out.step_excess},
        {"host_share", &out.host_share},
        {"typical_host_scale", &out.typical_host_scale},
@@ -18,6 +18,7 @@ void read_prediction(ProfileReader& reader, const nlohmann::json& section, Machi
        {"gpu_bound", &out.gpu_bound},
        {"adapted", &out.adapted},
        {"collectives", &out.collectives},
+       {"retries", &out.retries},
        {"difference", &out.difference},
        {"difference_host", &out.difference_host},
        {"difference_model_host", &out.difference_model_host},

@@ -344,6 +344,24 @@ void judge_machine(const Workload& recorded, const Workload& adapted, const Mach
     p.difference = std::hypot(p.difference, rest_on_collectives(machine.prediction.collectives, p));
 }
 
+void judge_retries(const PredictionSpec& spec, Prediction& p) {
+  if (p.retries_ms <= 0 || p.step_ms <= 0) return;
+  const double share = p.retries_ms / p.step_ms;
+  const double below = -std::log(1 - share * (1 - std::exp(-spec.retries)));
+  const double above = std::log(1 + share * std::expm1(spec.retries));
+  p.interval.rests_on.push_back({Basis::retries, below, above});
+  p.difference = std::hypot(p.difference, above);
+  const std::string what = p.step_num_alloc_retries == 0 ? "segments that go back to the driver take"
+                           : p.step_num_alloc_retries == 1
+                               ? "an allocation retry takes"
+                               : fmt::format("{} allocation retries take", p.step_num_alloc_retries);
+  p.warnings.push_back(fmt::format(
+      "{} {:.1f} ms of the steady {} (nine of ten measured ones lie between {:.1f} and {:.1f}): the GPU is waited for, "
+      "cudaFree and cudaMalloc called",
+      what, p.retries_ms, p.cycle > 1 ? "cycle's mean step" : "step", p.retries_ms * std::exp(-spec.retries),
+      p.retries_ms * std::exp(spec.retries)));
+}
+
 void judge_elsewhere(const MachineProfile& machine, Prediction& p) {
   rest_on(Basis::elsewhere, machine.prediction.model_elsewhere, p);
   if (p.repriced.empty())

@@ -48,6 +48,9 @@ void judge_prices(const Workload& adapted, const Simulation& simulation, Predict
 void judge_machine(const Workload& recorded, const Workload& adapted, const MachineProfile& machine,
                    const Settings& settings, bool derived, Prediction& p);
 
+/// What retries take of the step (Prediction::retries_ms).
+void judge_retries(const PredictionSpec& spec, Prediction& p);
+
 /// A recording of another machine (Prediction::recorded_on): what carries over and what does not.
 void judge_elsewhere(const MachineProfile& machine, Prediction& p);
 

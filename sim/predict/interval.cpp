@@ -19,7 +19,8 @@ std::string_view words_of(Basis basis) {
       "a machine, a scale or kernels that nothing was measured on",
       "collectives whose prices rest on no measurement of these ranks or links",
       "recorded settings that simulate otherwise than they were measured",
-      "recorded steps that differ"};
+      "recorded steps that differ",
+      "what allocation retries take: the GPU waited for, cudaFree and cudaMalloc"};
   return kWords[static_cast<std::size_t>(basis)];
 }
 

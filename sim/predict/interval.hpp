@@ -35,6 +35,7 @@ enum class Basis : std::uint8_t {
   collectives = 6,    ///< collectives whose prices rest on no measurement of these ranks or links
   anchor = 7,         ///< a factor between simulated and measured that no reference run of one speed needs
   steps = 8,          ///< recorded steps that differ: kernels scaled from another length, a sample of steps
+  retries = 9,        ///< what allocation retries in the step take
 };
 
 struct RestsOn {
@@ -75,8 +76,8 @@ void close_interval(double step_ms, Interval& interval);
 
 template <>
 struct foreshard::EnumNames<foreshard::sim::Basis> {
-  static constexpr std::array<std::string_view, 9> kNames{"recorded",      "adapted",       "modelled",
-                                                          "recorded_host", "modelled_host", "elsewhere",
-                                                          "collectives",   "anchor",        "steps"};
+  static constexpr std::array<std::string_view, 10> kNames{"recorded",      "adapted",   "modelled",    "recorded_host",
+                                                           "modelled_host", "elsewhere", "collectives", "anchor",
+                                                           "steps",         "retries"};
 };
-static_assert(foreshard::names_end_with(foreshard::sim::Basis::steps));
+static_assert(foreshard::names_end_with(foreshard::sim::Basis::retries));

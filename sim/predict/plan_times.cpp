@@ -79,18 +79,6 @@ void warn(const PredictionSpec& spec, bool modelled, bool may_capture, Predictio
         "under the profiler, and the step is not anchored");
 }
 
-/// A cudaFree waits for the GPU; the simulated one costs the host nothing.
-void judge_retries(const Simulation& simulation, Prediction& p) {
-  if (p.step_num_alloc_retries == 0) return;
-  estimate(
-      fmt::format("{} in the steady {}: what they take (a synchronisation, cudaFree and cudaMalloc each) is not in "
-                  "its time",
-                  p.step_num_alloc_retries == 1 ? "an allocation retry"
-                                                : fmt::format("{} allocation retries", p.step_num_alloc_retries),
-                  simulation.cycle > 1 ? "cycle" : "step"),
-      p);
-}
-
 /// Of a cycle the mean of its steps.
 double exposed_all_to_all_ms(const Simulation& simulation, const Prediction& p) {
   const TimeExplainer explainer(p.run);
@@ -134,7 +122,6 @@ double applied_anchor(const PredictionSpec& spec, const Prediction& p) {
 void add_step(const PredictionSpec& spec, const Simulation& simulation, double anchor, Prediction& p) {
   judge_anchor(spec, p);
   static_cast<void>(set_step(simulation, anchor, p));
-  judge_retries(simulation, p);
 }
 
 void add_times(const PredictionSpec& spec, const Workload& workload, const Settings& settings,
@@ -163,7 +150,6 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Setti
   const bool may_capture = !settings.cuda_graph && offers_graph(workload.lowering) &&
                            not_capturable(workload, settings).empty() && !waits_in_passes(workload);
   warn(spec, from_model(workload), may_capture, p);
-  judge_retries(simulation, p);
 }
 
 }  // namespace foreshard::sim

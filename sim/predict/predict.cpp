@@ -184,6 +184,20 @@ Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest&
   return ranks;
 }
 
+/// What retries take of the step, not anchored: it, less that of a process whose driver answers at once.
+Result<double> retries_of(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
+                          SimulationRequest simulation_request, const Simulation& simulation, const Prediction& p) {
+  if (!simulation.gave_back || simulation.steady == 0) return 0.0;
+  simulation_request.times_driver = false;
+  simulation_request.steps.record = false;
+  AdaptedRanks others;
+  Prediction without;
+  without.host_scale = p.host_scale;
+  const auto ranks = with_ranks(adapted, request, machine, simulation_request, others, without);
+  FORESHARD_TRY(ranks);
+  return std::max(0.0, (simulation.steady_step() - ranks->simulation.steady_step()).ms());
+}
+
 /// The same job again and again, with what chance does to it.
 Result<void> add_trials(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
                         const SimulationRequest& simulation_request, const AdaptedRanks& others,
@@ -299,9 +313,8 @@ Result<void> add_ranks(const Workload& adapted, const PredictRequest& request, c
 }
 
 /// The bound of a job whose ranks differ: what it adds to the job whose ranks are alike, and its own free host.
-void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, const Simulation& simulation,
-                    HostBound& bound) {
-  const double step_ms = simulation.steady_step().ms();
+/// `step_ms`: without what retries take.
+void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, double step_ms, HostBound& bound) {
   const double longer = bound.step_ms > 0 ? step_ms / bound.step_ms : 1;
   bound.step_ms = step_ms;
   bound.faster_ms *= longer;
@@ -314,6 +327,15 @@ void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, con
   bound.binds_from.reset();  // of this job it was not looked for
   bound.host_bound =
       bound.step_ms > spec.step_excess * bound.gpu_step_ms || bound.host_ms > spec.host_share * bound.gpu_step_ms;
+}
+
+/// All times of the told rank. `retries`: what they take (retries_of()).
+void add_whole_times(const Workload& workload, const PredictRequest& request, const MachineProfile& machine,
+                     const RankSimulation& ranks, double retries, HostBound& bound, Prediction& p) {
+  const Simulation& simulation = ranks.simulation;
+  if (ranks.job) bound_of_ranks(machine.prediction, ranks, simulation.steady_step().ms() - retries, bound);
+  add_times(machine.prediction, workload, request.settings, simulation, bound, p);
+  p.retries_ms = retries * applied_anchor(machine.prediction, p);
 }
 
 Result<void> check_fabric(const Settings& settings, const Network& network) {
@@ -448,13 +470,22 @@ Result<void> check_memory_limit(std::optional<Bytes> limit, const MachineProfile
   return {};
 }
 
+namespace {
+
+/// What cannot be planned at all.
+Result<void> check(const Workload& workload, const MachineProfile& machine, const PredictRequest& request) {
+  FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
+  FORESHARD_TRY(check_fabric(request.settings, machine.network));
+  return check_capturable(workload, request.settings);
+}
+
+}  // namespace
+
 Result<Prediction> predict(const Workload& workload, const MachineProfile& machine, const PredictRequest& wanted) {
   PredictRequest request = wanted;
   request.settings = carried_out(workload.lowering, wanted.settings);
-  FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
+  FORESHARD_TRY(check(workload, machine, request));
   request.step_alone &= request.differences.empty();
-  FORESHARD_TRY(check_fabric(request.settings, machine.network));
-  FORESHARD_TRY(check_capturable(workload, request.settings));
   if (!workload.recorded.empty()) request.steps = static_cast<std::int32_t>(workload.recorded.size());
   const auto elsewhere = recorded_elsewhere(workload, machine);
   const bool changes =
@@ -493,8 +524,9 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     if (!bound.found) bound.found = bound.find(w, request, machine, p.host_scale.factor);
     Result<HostBound>& found = *bound.found;
     FORESHARD_TRY(found);
-    if (ranks->job) bound_of_ranks(machine.prediction, *ranks, simulation, *found);
-    add_times(machine.prediction, workload, request.settings, simulation, *found, p);
+    const auto retries = retries_of(w, request, machine, simulation_request, simulation, p);
+    FORESHARD_TRY(retries);
+    add_whole_times(workload, request, machine, *ranks, *retries, *found, p);
     FORESHARD_TRY(add_trials(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_beside(w, request, machine, simulation_request, others, simulation, p));
     FORESHARD_TRY(add_flapping(w, request, machine, simulation_request, others, simulation, p));
@@ -503,6 +535,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     if (priced) judge_sections(machine.prediction, *priced, p);
     judge_host_calls(workload, request.settings, p);
     judge_gemms(machine.prediction, workload, others.gemms, p);
+    judge_retries(machine.prediction, p);
   }
   add_work(workload, w, machine, request.settings, timed && !request.step_alone, p);
   count_lengths(request, machine, others, p);

@@ -185,9 +185,12 @@ struct Prediction {
   bool emulated = false;
   std::vector<std::string> warnings;
   Run run;  ///< the whole simulated run
-  /// Of num_alloc_retries those in what step_ms is of; what they take (a synchronisation, cudaFree and cudaMalloc each)
-  /// is not in it.
+  /// Of num_alloc_retries those in what step_ms is of …
   std::int64_t step_num_alloc_retries = 0;
+  /// … and what they take of it: the GPU is waited for, cudaFree and cudaMalloc called (sim/machine/driver_calls.hpp).
+  /// That much less is the step of a process whose driver answers at once. A step that gives segments back without a
+  /// retry (garbage_collection_threshold) has it, too; 0 of one that does not, and of a step alone.
+  double retries_ms = 0;
 
   /// Where ranks wait for one another for ever, beside `deadlock`, which has the same in words.
   std::optional<Hang> hang;

@@ -5,6 +5,7 @@
 #include "core/run/steady_step.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/machine/address_space.hpp"
+#include "sim/machine/timed_memory.hpp"
 #include "sim/predict/process_memory_options.hpp"
 
 namespace foreshard::sim {
@@ -60,7 +61,15 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   steps.lowering = workload.lowering;
   if (process.follows_recording) steps.repeat_returns = steps.setup && !steps.warm;
   SimMemory memory(std::move(process.memory));
-  auto outcome = run_steps(workload, settings, steps, device, memory, run);
+  bool gave_back = false;
+  // The driver's calls take as long as measured, whatever the host's speed is.
+  TimedMemory timed(memory, calls_under(machine.driver_calls, request.memory_limit), [&](Nanoseconds time, bool waits) {
+    gave_back |= waits;
+    if (waits) device.synchronize();
+    device.host_work(time.scaled(1 / options.host_scale));
+  });
+  DeviceMemory& asked = request.times_driver ? static_cast<DeviceMemory&>(timed) : memory;
+  auto outcome = run_steps(workload, settings, steps, device, asked, run);
   FORESHARD_TRY(outcome);
   Simulation result{std::move(*outcome),  device.deadlock(),         device.derived(), device.collectives_ran(), {},
                     device.host_worked(), memory.follows_recording()};
@@ -70,6 +79,7 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   result.steady = mean.last;
   result.cycle = mean.count;
   result.floor = floor_of(result, device);
+  result.gave_back = gave_back;
   result.synchronized = request.steps.synchronized == 1;
   return result;
 }

@@ -22,6 +22,7 @@ struct SimulationRequest {
   StepRequest steps;
   SimOptions options;
   std::optional<Bytes> memory_limit;  ///< none: the machine's
+  bool times_driver = true;           ///< cudaMalloc and cudaFree take their time (sim/machine/timed_memory.hpp)
   unsigned threads = 1;               ///< for ranks that differ; changes no result
   bool follow_recording = true;       ///< PredictRequest::follow_recording
   /// Of ranks that differ: of how many Run::rank_ops has the ops, or kAllRanks. Where that is all of a job of up to
@@ -50,6 +51,8 @@ struct Simulation {
   std::size_t cycle = 1;
 
   StepFloor floor = {};  ///< of the steady step, or the mean of the cycle
+
+  bool gave_back = false;  ///< a segment, or pages of one, went back to the driver
 
   bool synchronized = false;  ///< the host waited for the GPU behind the first step, and began the second anew
 

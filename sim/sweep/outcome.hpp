@@ -29,7 +29,7 @@ struct Outcome {
   std::vector<std::string> not_valid;
   bool emulated = false;
   bool out_of_memory = false;
-  bool retries_each_step = false;      ///< Prediction::step_num_alloc_retries, whose time is not in step_ms
+  bool retries_each_step = false;      ///< Prediction::step_num_alloc_retries is not 0
   bool may_run_out_of_memory = false;  ///< Prediction::may_run_out_of_memory
   std::vector<std::string> warnings;
   std::string reason;  ///< of a refusal or a deadlock

@@ -35,7 +35,7 @@ struct Remedy {
   MemoryPeaks peaks;
   std::int64_t saving = 0;             ///< of peak reserved, against `before`; bytes
   bool may_run_out_of_memory = false;  ///< with a host of another speed (Prediction::may_run_out_of_memory)
-  bool retries_each_step = false;      ///< the time of its retries is not in step_ms
+  bool retries_each_step = false;      ///< it lives by them
   bool has_time = false;
   double step_ms = 0;
   double uncertainty = 0;  ///< relative, of step_ms

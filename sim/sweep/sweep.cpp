@@ -161,7 +161,7 @@ std::vector<PointCost> costs(const std::vector<SweepPoint>& points, std::optiona
   std::vector<PointCost> out;
   bool known = true;
   const auto doubt = [](const SweepPoint& point) {
-    return std::array{!point.valid, fits(point) != Fits::surely, !point.has_time && point.step_num_alloc_retries > 0};
+    return std::array{!point.valid, fits(point) != Fits::surely, point.step_num_alloc_retries > 0};
   };
   const auto ran = [&](const SweepPoint& point) {
     return point.state == SweepPoint::State::ran &&

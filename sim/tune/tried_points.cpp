@@ -167,9 +167,7 @@ bool TriedPoints::fits(std::size_t point) const {
 }
 
 std::size_t doubts_of(const SweepPoint& point) {
-  const bool retries = point.has_time && point.step_num_alloc_retries > 0;
-  return point.not_valid.size() + point.not_as_asked.size() - point.not_measured + (point.not_measured > 0 ? 1 : 0) -
-         (retries ? 1 : 0);
+  return point.not_valid.size() + point.not_as_asked.size() - point.not_measured + (point.not_measured > 0 ? 1 : 0);
 }
 
 bool TriedPoints::is_doubted(std::size_t point) const {

@@ -17,8 +17,7 @@
 namespace foreshard::sim {
 
 /// How much is against a point's numbers, to be compared with another one's: SweepPoint::not_valid, all collectives
-/// whose price was not measured being one, retries none (they come after all others anyway); and what runs
-/// otherwise than asked for.
+/// whose price was not measured being one; and what runs otherwise than asked for.
 [[nodiscard]] std::size_t doubts_of(const SweepPoint& point);
 
 class TriedPoints {

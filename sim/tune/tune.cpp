@@ -28,8 +28,8 @@ namespace {
 constexpr std::size_t kPatience = 6;
 constexpr std::size_t kNext = 3;
 constexpr const char* kGraphPhrase = "forward and backward replayed from one CUDA graph";
-/// How much longer than with retries a step without them takes, where both are named: a choice of this program, since a
-/// retry's price is not in the step.
+/// How much longer than with retries a step without them takes, where both are named: a choice of this program. A
+/// process that lives by retries may die where its plan does not.
 constexpr double kDear = 0.10;
 /// How much less reserved memory makes a slower point worth naming.
 constexpr double kSmaller = 0.02;

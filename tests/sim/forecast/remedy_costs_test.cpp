@@ -30,12 +30,17 @@ class CostlyPrograms final : public StackPrograms {
   std::set<std::uint32_t> made_;
 };
 
+constexpr Nanoseconds kCall{11'000'000};  // a segment that goes back, and the one that comes for it: 22 ms
+constexpr double kRetryMs = 22;
+
 /// One retry of 200 steps: two lengths that do not fit side by side, and the shorter one comes once.
 ForecastRemedyRequest one_retry() {
   std::string list = "100\n";
   for (int step = 1; step < 200; ++step) list += "150\n";
   ForecastRemedyRequest wanted;
   wanted.forecast = {parse_length_list(list, "x").value(), 200, {7}, {process(8 * kGiB, 200 * kMiB)}};
+  wanted.forecast.process.options.calls.free = kCall;
+  wanted.forecast.process.options.calls.malloc = kCall;
   wanted.settings.gpus = 2;
   wanted.settings.batch = 8;
   wanted.memory = wanted.forecast.process.options.memory;
