@@ -112,8 +112,9 @@ void print_retries(std::ostream& out, const SeedForecast& seed) {
   table.print(out);
   if (shown < seed.retries.size()) out << fmt::format("and {} more; --json has all\n", seed.retries.size() - shown);
   out << fmt::format(
-      "driver: what the calls take, {} in the whole run, in which the GPU is waited for and idle: a step gets about as "
-      "much longer\n",
+      "driver: what the calls take, {} in the whole run; a step gets longer by that, and by what the GPU idles while "
+      "the "
+      "host catches up (`foreshard plan` simulates both)\n",
       time_words(seed.driver_time.ms()));
 }
 
@@ -190,11 +191,13 @@ void print_remedy_table(std::ostream& out, const std::vector<sim::ForecastRemedy
                {"steps giving back", Align::right},
                {"cudaFree", Align::right},
                {"cudaMalloc", Align::right},
+               {"driver", Align::right},
                {"what becomes of the run"}});
   const auto add = [&](const std::string& setting, const sim::SeedsOutcome& over, const std::string& saves,
                        const std::string& costs) {
     table.row({setting, format_bytes_fixed(over.peak_reserved), saves, costs, std::to_string(over.steps_giving_back),
-               std::to_string(over.driver_frees), std::to_string(over.driver_allocations), what_becomes(over)});
+               std::to_string(over.driver_frees), std::to_string(over.driver_allocations),
+               over.driver_time.count > 0 ? time_words(over.driver_time.ms()) : "", what_becomes(over)});
   };
   add("as it is", before, "", "");
   for (const sim::ForecastRemedy& remedy : useful)
@@ -231,8 +234,11 @@ void print_remedy_notes(std::ostream& out, const ForecastReport& report, const s
   }
   const auto priced = [](const sim::ForecastRemedy& one) { return one.step_ms_more.has_value(); };
   if (std::ranges::any_of(remedies.useful, priced) || std::ranges::any_of(remedies.too_dear, priced))
-    out << (report.of_model ? fmt::format("ms a step are planned, at length {}, on all of the machine's memory\n",
-                                          report.lengths.median(remedies.seed, report.steps))
+    out << (report.of_model ? fmt::format("ms a step are planned, in the mean of {}, on all of the machine's memory\n",
+                                          report.distinct_lengths <= sim::kPlannedLengths
+                                              ? std::string("the run's lengths")
+                                              : fmt::format("{} of the run's lengths, its deciles 1, 3, 5, 7 and 9",
+                                                            sim::kPlannedLengths))
                             : std::string("ms a step are of the recording's own steps, planned; of padding, scaled\n"));
 }
 

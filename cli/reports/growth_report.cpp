@@ -10,6 +10,7 @@
 #include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
+#include "core/timeline/allocator_waits.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -18,9 +19,9 @@ using Align = Table::Align;
 
 constexpr std::size_t kGrowthRows = 12;  // of a table; --json has all
 
-/// A plan's host does not wait for cudaFree and cudaMalloc: the times of its entries have no price of a retry.
+/// Of a plan whose driver's calls take time, as of a recording, the times of its entries have what a retry took.
 bool has_prices(const GrowthReport& report) {
-  return report.run.info.kind != RunKind::planned;
+  return report.run.info.kind != RunKind::planned || has_simulated_calls(report.run);
 }
 
 std::string request_name(const Run& run, const BlockNames& names, BlockId block) {

@@ -289,6 +289,10 @@ namespace {
 /// of how much slower it may be for another bound to hold.
 std::string bound_words(const sim::Prediction& p) {
   std::string out = bound_word(p);
+  if (p.retries_ms > sim::kShownMs)
+    out +=
+        fmt::format(" but for what {} ({:.2f} ms)",
+                    p.step_num_alloc_retries > 0 ? "its retries take" : "goes back to the driver takes", p.retries_ms);
   if (p.bound_by() == sim::BoundBy::ranks) return out;
   if (p.bound_by() == sim::BoundBy::links)
     out += fmt::format(" (collectives run for {:.0f} % of it)", share_of(p.communication_ms, p.step_ms));
@@ -428,13 +432,14 @@ std::string fitting_words(const sim::Remedies& remedies, const std::vector<std::
   std::vector<std::string> why = best.not_valid;
   std::erase_if(why, [&](const std::string& one) { return std::find(said.begin(), said.end(), one) != said.end(); });
   return fmt::format(
-      "{} {} fit: {} reserved{}{}{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
+      "{} {} fit: {} reserved{}{}{}{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
       format_bytes(best.peaks.reserved),
       best.has_time ? fmt::format(", {} a step{}", milliseconds(best.step_ms), alike ? " if all ranks were alike" : "")
                     : std::string(),
       best.valid    ? ""
       : why.empty() ? " (not valid)"
                     : fmt::format(" (not valid: {})", fmt::join(why, "; ")),
+      best.retries_each_step ? "; only with retries in each step" : "",
       best.host_bytes_a_node > 0
           ? fmt::format("; it {}, and how much that has is in no profile", host_memory_words(best))
           : std::string(),

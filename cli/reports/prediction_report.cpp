@@ -177,6 +177,7 @@ Json drawn_memory_json(const sim::Prediction& p) {
           {"seed", of.seed},
           {"peak_reserved_bytes", {{"least", of.least}, {"most", of.most}}},
           {"num_alloc_retries", of.num_alloc_retries},
+          {"driver_ms", of.driver_ms},
           {"out_of_memory", of.out_of_memory},
           {"fits_with", of.fit ? Json(of.fit->setting) : Json(nullptr)},
           {"fits_with_num_alloc_retries", of.fit ? Json(of.fit->num_alloc_retries) : Json(nullptr)}};
@@ -438,8 +439,8 @@ void print_detail(Console& console, const PlanBasis& basis, const sim::Predictio
                fmt::format("of {}", milliseconds(p.communication_ms))});
     table.row({"  neither", milliseconds(p.idle_ms)});
     if (p.retries_ms > 0)
-      table.row({"  allocation retries", milliseconds(p.retries_ms),
-                 "of the step: the GPU is waited for, cudaFree and cudaMalloc called"});
+      table.row({p.step_num_alloc_retries > 0 ? "  allocation retries" : "  segments given back",
+                 milliseconds(p.retries_ms), "of the step: the GPU is waited for, cudaFree and cudaMalloc called"});
     table.row({"  GPU alone (free host)", milliseconds(p.gpu_step_ms)});
     table.row({"  host work", milliseconds(p.host_ms), p.host == sim::HostConfidence::assumed ? "assumed" : ""});
   }

@@ -63,6 +63,7 @@ std::optional<sim::DrawnMemory> stored_drawn_memory(const Run& run) {
   out.most = count(peaks, "most");
   out.out_of_memory = count(drawn, "out_of_memory");
   out.num_alloc_retries = static_cast<std::int64_t>(count(drawn, "num_alloc_retries"));
+  out.driver_ms = number(drawn, "driver_ms");
   return out;
 }
 

@@ -81,7 +81,8 @@ std::string marks(const SweepResult& result, std::size_t index) {
         fmt::format("{}{}", point.has_time ? "best" : "smallest", result.memory_limit ? " within the limit" : ""));
   if (result.best != index && result.fastest == index) words.emplace_back("fastest");
   if (point.host_binds) words.emplace_back("host-bound");
-  if (point.num_alloc_retries > 0) words.emplace_back("allocation retries");
+  if (point.num_alloc_retries > 0)
+    words.emplace_back(point.step_num_alloc_retries > 0 ? "retries in each step" : "allocation retries");
   if (fits(point) == sim::Fits::maybe) words.emplace_back("may not fit");
   if (!point.valid) words.emplace_back("not valid");
   return fmt::format("{}", fmt::join(words, ", "));
@@ -282,6 +283,13 @@ std::string exchange_words(const SweepResult& result, const SweepPoint& point) {
   return fmt::format(", {} exposed all-to-all", milliseconds(point.exposed_all_to_all_ms));
 }
 
+std::string retries_words(const SweepPoint& point) {
+  if (point.step_num_alloc_retries == 0) return {};
+  return fmt::format("; only with {} {}",
+                     counted(point.step_num_alloc_retries, "allocation retry", "allocation retries"),
+                     point.has_time ? "a step" : "in each step");
+}
+
 /// The sweep's first lines.
 void print_answer(std::ostream& out, const SweepResult& result) {
   if (!result.best) {
@@ -292,13 +300,14 @@ void print_answer(std::ostream& out, const SweepResult& result) {
   }
   const SweepPoint& best = result.points[*result.best];
   const bool sure = fits(best) == sim::Fits::surely;
-  out << fmt::format("{}{}{}: {}{}{}, {} reserved{}{}{}{}\n", best.has_time ? "best" : "smallest",
-                     measure_words(result),
+  out << fmt::format("{}{}{}{}: {}{}{}, {} reserved{}{}{}{}{}\n", best.has_time ? "best" : "smallest",
+                     result.not_tried > 0 ? " of those tried" : "", measure_words(result),
                      result.memory_limit ? " within " + format_bytes(*result.memory_limit) : std::string(),
                      tie_words(result, best), answer_options(result, best),
                      best.has_time ? fmt::format(": {} a step", milliseconds(best.step_ms)) : std::string(),
                      format_bytes(best.peaks.reserved), host_range_words(best) + exchange_words(result, best),
-                     slowest_words(result, best), sure ? "" : "; it may not fit", best.valid ? "" : "; not valid");
+                     slowest_words(result, best), retries_words(best), sure ? "" : "; it may not fit",
+                     best.valid ? "" : "; not valid");
   if (!best.has_time)
     out << "which is fastest is not known: the source has no times (no profiler trace of eager steps)\n";
   print_most_that_fits(out, result);
@@ -606,7 +615,8 @@ std::string sweep_csv(const SweepResult& result) {
   for (const Range& range : result.ranges) out += ',' + csv_field(range.key);
   out +=
       ",state,step_ms,host_ms,exposed_communication_ms,tokens_per_s_per_gpu,host_bound,uncertainty,"
-      "peak_requested_bytes,peak_allocated_bytes,peak_active_bytes,peak_reserved_bytes,num_alloc_retries,fits,valid,"
+      "peak_requested_bytes,peak_allocated_bytes,peak_active_bytes,peak_reserved_bytes,num_alloc_retries,"
+      "step_num_alloc_retries,fits,valid,"
       "pareto,best,reason\n";
   for (std::size_t i = 0; i < result.points.size(); ++i) {
     const SweepPoint& p = result.points[i];
@@ -616,13 +626,14 @@ std::string sweep_csv(const SweepResult& result) {
     const auto in_front = [i](const Ranking& ranking) { return contains(ranking.pareto, i); };
     const auto is_best = [i](const Ranking& ranking) { return ranking.best == i; };
     if (p.state == SweepPoint::State::refused)
-      out += fmt::format(",{},,,,,,,,,,,,,,,", name(p.state));
+      out += fmt::format(",{},,,,,,,,,,,,,,,,", name(p.state));
     else
-      out += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", name(p.state), time(p.step_ms),
+      out += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", name(p.state), time(p.step_ms),
                          time(p.host_ms), time(p.exposed_communication_ms),
                          p.tokens_per_s_per_gpu > 0 ? fmt::format("{}", p.tokens_per_s_per_gpu) : "", p.host_bound,
                          time(p.uncertainty), p.peaks.requested, p.peaks.allocated, p.peaks.active, p.peaks.reserved,
-                         p.num_alloc_retries, fits_word(p), p.valid, in_any(result, in_front), in_any(result, is_best));
+                         p.num_alloc_retries, p.step_num_alloc_retries, fits_word(p), p.valid, in_any(result, in_front),
+                         in_any(result, is_best));
     out += ',' + csv_field(p.reason) + '\n';
   }
   return out;

@@ -112,13 +112,12 @@ Json searched_json(const TuneReport& report) {
   Json refused = Json::array();
   for (const auto& [reason, points] : result.refused) refused.push_back({{"reason", reason}, {"points", points}});
   constexpr std::string_view kEnds[] = {"nothing_helps", "points", "time"};
-  const bool interrupted = report.interrupted && result.end == sim::TuneEnd::time;
   return {{"points", result.tried},
           {"out_of_memory", result.out_of_memory},
           {"less_sure", result.doubted},
           {"pruned", result.pruned},
           {"refused", std::move(refused)},
-          {"ended_by", interrupted ? "interrupted" : kEnds[static_cast<std::size_t>(result.end)]}};
+          {"ended_by", report.interrupted ? "interrupted" : kEnds[static_cast<std::size_t>(result.end)]}};
 }
 
 }  // namespace

@@ -139,8 +139,9 @@ void print_answer(std::ostream& out, const TuneReport& report) {
                        result.end == sim::TuneEnd::nothing_helps ? "" : "that was tried ", limit_words(report),
                        reason_of(report), milliseconds(best.step_ms), format_bytes(best.peaks.reserved));
   else
-    out << fmt::format("best{}, by time: {}; {} reserved: {}", limit_words(report), step_words(report),
-                       format_bytes(best.peaks.reserved), short_changes(changes_of(report, *result.best)));
+    out << fmt::format("best{}{}, by time: {}; {} reserved: {}", report.interrupted ? " so far" : "",
+                       limit_words(report), step_words(report), format_bytes(best.peaks.reserved),
+                       short_changes(changes_of(report, *result.best)));
   if (best.step_num_alloc_retries > 0)
     out << fmt::format("; only with {} a step",
                        counted(best.step_num_alloc_retries, "allocation retry", "allocation retries"));
@@ -296,9 +297,9 @@ void print_reasons(std::ostream& out, const TuneReport& report) {
                        one.ms ? fmt::format("{:+.2f} ms, {}", *one.ms, format_bytes_difference(one.reserved))
                               : std::string("it does not fit then, or is less sure"));
   if (result.changes_not_tried > 0)
-    out << fmt::format("{}{} {} taken back alone: a limit ended the search\n", result.changes.empty() ? "\n" : "  ",
+    out << fmt::format("{}{} {} taken back alone: the search was {}\n", result.changes.empty() ? "\n" : "  ",
                        result.changes_not_tried,
-                       result.changes.empty() ? "changes of the best were not" : "more were not");
+                       result.changes.empty() ? "changes of the best were not" : "more were not", ended_by(report));
   if (!result.changes.empty()) out << '\n';
   if (result.best)
     for (const std::string& why : result.best->point.not_valid) out << "not valid: " << in_line(why) << '\n';

@@ -1,4 +1,4 @@
-// Ctrl-C as a question: a verb that has an answer before its work is done ends it early, and answers.
+// The first Ctrl-C ends the work of a verb that has an answer before it is done, and not the process.
 //
 // Who: cli's tune and sweep; main.cpp's handler. One at a time; a signal may come on any thread.
 #pragma once

@@ -47,6 +47,7 @@ Result<sim::DrawnMemory> memory_at(const DrawnJob& job, sim::WorkloadSource& wor
   for (const sim::SeedForecast& one : *seeds) {
     out.least = std::min(out.least, one.peak_reserved());
     out.num_alloc_retries += one.num_alloc_retries();
+    out.driver_ms += one.driver_time.ms();
   }
   out.most = all.peak_reserved;
   out.out_of_memory = all.out_of_memory;

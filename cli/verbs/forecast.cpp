@@ -277,6 +277,7 @@ Result<void> add_remedies(const ForecastOptions& options, const Planned& planned
   wanted.step_ms = [&](const Settings& settings, std::uint32_t length) {
     return step_ms_at(planned, workloads, settings, length);
   };
+  wanted.step_follows_length = planned.source.model.has_value();
   wanted.on_progress = [&](std::size_t done, std::size_t all) { progress.at(done, all); };
   auto remedies = sim::find_forecast_remedies(programs, wanted, report.seeds);
   FORESHARD_TRY(remedies);

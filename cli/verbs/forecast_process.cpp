@@ -14,7 +14,7 @@ Result<sim::ForecastProcess> forecast_process(const Planned& planned, const Sett
   process.options.memory =
       sim::process_memory_options(workload, settings, planned.machine, planned.memory_limit, true).memory;
   process.options.limit = planned.memory_limit;
-  process.options.calls = sim::calls_under(planned.machine.driver_calls, planned.memory_limit);
+  process.options.calls = planned.machine.driver_calls;
   process.options.as_recorded =
       workload.lowering == Lowering::pytorch && settings.alloc_conf == planned.source.settings.alloc_conf;
   return process;

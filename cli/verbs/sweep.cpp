@@ -209,11 +209,8 @@ Result<void> run_points(const SweepOptions& options, const traces::Source& sourc
     FORESHARD_TRY(known);
     request.known.assign(known->begin(), known->end());
   }
-  std::optional<EarlyEnd> early;
-  if (options.parts.folder.empty()) {  // a part is whole, or there is none
-    early.emplace();
+  if (options.parts.folder.empty())  // a part is whole, or there is none
     request.is_over = [] { return kept_signal() != 0; };
-  }
   Result<void> written;
   if (!options.progress.empty()) tell(options, result, machine, !source.warnings.empty(), file, written, request);
   auto points = sim::sweep(workloads, machine, request);
@@ -236,6 +233,7 @@ Result<void> conclude(const traces::Source& source, const sim::MachineProfile& m
   }
   result.near = machine.prediction.difference;
   find_best(result);
+  if (result.not_tried > 0) result.most.reset();  // larger ones were not tried
   if (result.best) {
     const Settings& settings = result.points[*result.best].settings;
     result.code = python_lines(settings, sim::wrapped_modules(workloads, settings));
@@ -320,6 +318,8 @@ Result<int> sweep(SweepOptions& options, Console& console) {
   FORESHARD_TRY(result);
   FORESHARD_TRY(set_fingerprint(options, *source, *machine, *workloads, *result));
   ProgressFile progress;
+  std::optional<EarlyEnd> early;
+  if (options.parts.folder.empty()) early.emplace();
   FORESHARD_TRY(run_points(options, *source, *machine, *workloads, *part, progress, console, *result));
   if (*part) return keep_part(options, **part, *result, console);
   FORESHARD_TRY(conclude(*source, *machine, *workloads, progress, *result));

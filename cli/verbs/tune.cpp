@@ -205,7 +205,7 @@ Result<void> search(const TuneOptions& options, sim::WorkloadSource& workloads, 
     progress.at(now.tried, 0);
   };
   auto result = sim::tune(workloads, machine, report.request);
-  report.interrupted = kept_signal() != 0;
+  report.interrupted = kept_signal() != 0 && result && result->end == sim::TuneEnd::time;
   report.request.is_over = {};
   report.request.share = {};
   report.request.on_progress = {};
@@ -332,7 +332,7 @@ Result<int> tune(TuneOptions& options, Console& console) {
     print_tune(console.out, *report);
   console.out.flush();
   FORESHARD_TRY(write_outputs(options, *report, *source, *machine, *workloads));
-  if (report->interrupted) return static_cast<int>(kInterrupted);
+  if (kept_signal() != 0) return static_cast<int>(kInterrupted);
   if (report->result.best) return static_cast<int>(kDone);
   console.error(
       only_without_time(*report)

@@ -34,7 +34,7 @@ HostActivity::HostActivity(const Run& run, Recording recording) : allocator_(all
       if (label.starts_with("nccl:")) continue;  // inside FSDP2's own
       has_ranges_ |= label.starts_with("FSDP::");
       ranges_.push_back({op.start, op.end, op.label});
-    } else if (op.kind == HostOpRecord::Kind::runtime) {
+    } else if (op.kind == HostOpRecord::Kind::runtime || op.kind == HostOpRecord::Kind::work) {
       calls_.push_back({op.start, op.end, op.label});
       if (synchronizes(label)) waits.emplace_back(op.start, op.end);
     }

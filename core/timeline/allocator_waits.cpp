@@ -44,6 +44,18 @@ TimeSpans by_calls(const Run& run) {
   return spans;
 }
 
+/// A plan has the calls that take time (sim/machine/timed_memory.hpp), each with its wait for the GPU.
+bool is_simulated_call(const Run& run, const HostOpRecord& op) {
+  return op.kind == HostOpRecord::Kind::work && moves_memory(run.labels.text(op.label));
+}
+
+TimeSpans by_simulated_calls(const Run& run) {
+  TimeSpans spans;
+  for (const HostOpRecord& op : run.host_ops)
+    if (is_simulated_call(run, op)) spans.emplace_back(op.start, op.end);
+  return spans;
+}
+
 TimeSpans by_freed_segments(const Run& run) {
   std::vector<Nanoseconds> acts;  // the host's other acts
   for (const DeviceOpRecord& op : run.device_ops) acts.push_back(op.issue);
@@ -65,6 +77,11 @@ TimeSpans by_freed_segments(const Run& run) {
 
 }  // namespace
 
+bool has_simulated_calls(const Run& run) {
+  return std::any_of(run.host_ops.begin(), run.host_ops.end(),
+                     [&](const HostOpRecord& op) { return is_simulated_call(run, op); });
+}
+
 TimeSpans allocator_waits(const Run& run, Recording recording) {
   const bool has_calls = std::any_of(run.host_ops.begin(), run.host_ops.end(),
                                      [](const HostOpRecord& op) { return op.kind == HostOpRecord::Kind::runtime; });
@@ -72,7 +89,8 @@ TimeSpans allocator_waits(const Run& run, Recording recording) {
   if (has_calls)
     spans = by_calls(run);
   else if (recording == Recording::run)
-    spans = by_freed_segments(run);
+    spans = by_simulated_calls(run);
+  if (!has_calls && recording == Recording::run && spans.empty()) spans = by_freed_segments(run);
   return united(std::move(spans));
 }
 

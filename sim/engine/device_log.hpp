@@ -26,7 +26,8 @@ class DeviceLog {
     wait,               ///< a: stream, b: event
     synchronize_event,  ///< b: event
     synchronize,
-    host_work,  ///< b: nanoseconds, before they are scaled
+    host_work,    ///< b: nanoseconds, before they are scaled
+    driver_call,  ///< b: nanoseconds of the host, whatever its speed
     host_now,
   };
   struct Call {

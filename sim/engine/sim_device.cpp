@@ -249,6 +249,11 @@ void SimDevice::host_work(Nanoseconds length) {
   host_worked_ += spent;
 }
 
+void SimDevice::driver_call(Nanoseconds length) {
+  note(DeviceLog::Kind::driver_call, 0, length.count);
+  if (!options_.host_free) host_now_ += length;
+}
+
 std::vector<Nanoseconds> SimDevice::replay(const DeviceLog& log, std::optional<OpId> until) {
   const auto is_over = [&] {
     return until && until->value < timings().size() && timings()[until->value].end != OpTiming::kNever;
@@ -281,6 +286,9 @@ std::vector<Nanoseconds> SimDevice::replay(const DeviceLog& log, std::optional<O
         break;
       case DeviceLog::Kind::host_work:
         host_work({call.b});
+        break;
+      case DeviceLog::Kind::driver_call:
+        driver_call({call.b});
         break;
       case DeviceLog::Kind::host_now:
         times.push_back(host_now());

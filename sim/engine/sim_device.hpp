@@ -104,6 +104,8 @@ class SimDevice final : public Device {
   void stream_wait_event(StreamId stream, EventId event) override;
   void synchronize() override;
   void host_work(Nanoseconds length) override;
+  /// A call of the driver's that takes `length` of the host, whatever its speed: no work that another order of ops has.
+  void driver_call(Nanoseconds length);
   /// A node costs the host Latencies::graph_node, and nothing else does meanwhile.
   [[nodiscard]] bool can_launch_graphs() const override { return true; }
   void begin_graph_launch() override { in_graph_ = true; }

@@ -12,7 +12,8 @@ class AllocatorProcess::Driver final : public DeviceMemory {
  public:
   Driver(const ProcessOptions& options, const AllocatorProcess& process)
       : memory_(options.memory),
-        timed_(memory_, options.calls, [this](Nanoseconds time, bool) { time_ += time; }),
+        timed_(memory_, options.calls, options.config.large_segment_size,
+               [this](const TimedMemory::Call& call) { time_ += call.time; }),
         process_(process) {}
 
   [[nodiscard]] std::optional<Address> allocate(MemoryKind kind, Bytes size) override {

@@ -27,7 +27,7 @@ struct ProcessOptions {
   AllocatorConfig config;
   SimMemoryOptions memory;
   std::optional<Bytes> limit;  ///< torch.cuda.set_per_process_memory_fraction, in bytes; none: the device's memory
-  DriverCalls calls = {};      ///< of the machine, those under `limit` (calls_under())
+  DriverCalls calls = {};      ///< of the machine
   bool as_recorded = true;     ///< what is older lies where it lay; else it is asked for anew, in order of address
 };
 

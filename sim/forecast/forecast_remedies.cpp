@@ -401,9 +401,18 @@ class Search {
     if (!own_step_ms_) own_step_ms_ = step_ms(request_.settings);
     return *own_step_ms_;
   }
+  /// The mean over the run's lengths (Lengths::shares()).
   [[nodiscard]] std::optional<double> step_ms(const Settings& settings) const {
     if (!request_.step_ms) return std::nullopt;
-    return request_.step_ms(settings, own_.lengths.median(out_.seed, own_.steps));
+    std::vector<LengthShare> lengths = own_.lengths.shares(out_.seed, own_.steps);
+    if (!request_.step_follows_length) lengths = {{lengths.front().length, 1}};
+    double mean = 0;
+    for (const LengthShare& one : lengths) {
+      const auto ms = request_.step_ms(settings, one.length);
+      if (!ms) return std::nullopt;
+      mean += one.share * *ms;
+    }
+    return mean;
   }
 
   /// On the seed that fares worst: leaves those of `trials` that help there.

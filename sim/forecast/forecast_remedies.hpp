@@ -41,8 +41,8 @@ struct ForecastRemedy {
   double more_tokens =
       0;  ///< relative: what padding adds to the tokens of all steps; negative: a smaller batch has less
   RemedyPrice price = RemedyPrice::none;
-  /// What a step takes more than without it, as planned at the run's median length, of a smaller batch as many samples
-  /// as a step has without it; none: not known, or not asked for.
+  /// What a step takes more than without it, as planned in the mean of the run's lengths, of a smaller batch as many
+  /// samples as a step has without it; none: not known, or not asked for.
   std::optional<double> step_ms_more = {};
   /// Of all steps: what the driver's calls take less than without it, once segments go back
   /// (SeedForecast::driver_time).
@@ -96,6 +96,7 @@ struct ForecastRemedyRequest {
   ForecastAt at_settings = {};  ///< other settings are tried where the worst dies or retries; null: they are not
   /// The planned step at other settings, of samples of one length; none: it has no time. Null: no costs are known.
   std::function<std::optional<double>(const Settings&, std::uint32_t length)> step_ms = {};
+  bool step_follows_length = true;  ///< false: a recording's own steps are planned, whatever the length
   std::function<void(std::size_t done, std::size_t all)> on_progress = {};
 };
 

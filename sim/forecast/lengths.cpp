@@ -127,12 +127,22 @@ Lengths Lengths::padded(std::uint32_t multiple) const {
   return out;
 }
 
-std::uint32_t Lengths::median(std::uint64_t seed, std::size_t steps) const {
+std::vector<LengthShare> Lengths::shares(std::uint64_t seed, std::size_t steps) const {
   std::vector<std::uint32_t> all;
   for (std::size_t step = 0; step < steps; ++step) all.push_back(at(seed, step));
-  const auto middle = all.begin() + static_cast<std::ptrdiff_t>((steps - 1) / 2);
-  std::nth_element(all.begin(), middle, all.end());
-  return *middle;
+  std::sort(all.begin(), all.end());
+  std::vector<LengthShare> out;
+  for (auto from = all.begin(); from != all.end();) {
+    const auto to = std::upper_bound(from, all.end(), *from);
+    out.push_back({*from, static_cast<double>(to - from) / static_cast<double>(steps)});
+    from = to;
+  }
+  if (out.size() <= kPlannedLengths) return out;
+  out.clear();
+  for (std::size_t i = 0; i < kPlannedLengths; ++i)
+    out.push_back(
+        {all[((2 * i + 1) * steps + 2 * kPlannedLengths - 1) / (2 * kPlannedLengths) - 1], 1.0 / kPlannedLengths});
+  return out;
 }
 
 std::vector<std::uint32_t> Lengths::distinct(std::uint64_t seed, std::size_t steps) const {

@@ -21,6 +21,16 @@ inline constexpr const char* kLengthForms =
     "give a file with one length a line, a histogram of LENGTH:WEIGHT as 512:10,1024:5, uniform:256..2048 or "
     "lognormal:700,0.55,256..2048";
 
+/// Of a run of more lengths than that, what a change costs is planned at so many of them: each plan takes as long as a
+/// change's forecast.
+inline constexpr std::size_t kPlannedLengths = 5;
+
+/// A length, and how many of a run's steps it stands for.
+struct LengthShare {
+  std::uint32_t length = 0;
+  double share = 0;  ///< of the steps
+};
+
 class Lengths {
  public:
   /// Every step's is `length`.
@@ -37,8 +47,9 @@ class Lengths {
   [[nodiscard]] std::vector<std::uint32_t> possible() const;
   /// The same, each rounded up to a multiple of `multiple`, as padding a batch does; 1 leaves them.
   [[nodiscard]] Lengths padded(std::uint32_t multiple) const;
-  /// Of the first `steps`, the lower one of two. Requires: steps > 0.
-  [[nodiscard]] std::uint32_t median(std::uint64_t seed, std::size_t steps) const;
+  /// What the first `steps` are made of, in few lengths, ascending: each one and its share where they are no more than
+  /// kPlannedLengths, else the nearest ranks of 10, 30, 50, 70 and 90 %, a fifth each. Requires: steps > 0.
+  [[nodiscard]] std::vector<LengthShare> shares(std::uint64_t seed, std::size_t steps) const;
   /// Each distinct length of the first `steps` steps, ascending.
   [[nodiscard]] std::vector<std::uint32_t> distinct(std::uint64_t seed, std::size_t steps) const;
 

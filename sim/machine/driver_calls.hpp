@@ -4,8 +4,6 @@
 // (docs/machines.md).
 #pragma once
 
-#include <optional>
-
 #include "core/base/quantity.hpp"
 
 namespace foreshard::sim {
@@ -15,11 +13,12 @@ namespace foreshard::sim {
 struct DriverCalls {
   Nanoseconds malloc;      ///< cudaMalloc
   Nanoseconds malloc_gib;  ///< … for each GiB
-  Nanoseconds refused;     ///< a cudaMalloc that finds no memory
-  Nanoseconds free;        ///< cudaFree
-  Nanoseconds free_gib;    ///< … for each GiB
-  Nanoseconds map;         ///< cuMemCreate, cuMemMap and cuMemSetAccess of a page of an expandable segment
-  Nanoseconds unmap;       ///< cuMemUnmap and cuMemRelease of one
+  Nanoseconds refused;   ///< a cudaMalloc that finds no memory; under set_per_process_memory_fraction PyTorch asks for
+                         ///< none that it must not have (alloc_block, CUDACachingAllocator.cpp)
+  Nanoseconds free;      ///< cudaFree
+  Nanoseconds free_gib;  ///< … for each GiB
+  Nanoseconds map;       ///< cuMemCreate, cuMemMap and cuMemSetAccess of a page of an expandable segment
+  Nanoseconds unmap;     ///< cuMemUnmap and cuMemRelease of one
 };
 
 [[nodiscard]] inline Nanoseconds per_gib(Nanoseconds time, Bytes bytes) {
@@ -30,19 +29,6 @@ struct DriverCalls {
 }
 [[nodiscard]] inline Nanoseconds free_time(const DriverCalls& calls, Bytes bytes) {
   return calls.free + per_gib(calls.free_gib, bytes);
-}
-
-/// The calls of a process under that limit, if any: there PyTorch refuses by itself
-/// (set_per_process_memory_fraction; alloc_block of CUDACachingAllocator.cpp), and asks the driver for nothing.
-[[nodiscard]] inline DriverCalls calls_under(DriverCalls calls, const std::optional<Bytes>& limit) {
-  if (limit) calls.refused = {};
-  return calls;
-}
-
-/// Pages of expandable segments are of 20 MiB, of the small pool's of 2 MiB (kLargeBuffer, kSmallBuffer).
-[[nodiscard]] inline std::int64_t pages_of(Bytes mapped) {
-  constexpr Bytes kLarge = 20 * kMiB, kSmall = 2 * kMiB;
-  return static_cast<std::int64_t>(mapped % kLarge == 0 ? mapped / kLarge : mapped / kSmall);
 }
 
 }  // namespace foreshard::sim

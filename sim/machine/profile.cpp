@@ -147,7 +147,7 @@ Result<Json> complete(Json root, std::string_view where) {
   base->erase("calibration");
   root.erase("extends");
   lay_over(*base, root);
-  return base;
+  return with_added(std::move(*base));
 }
 
 /// Profiles probed before pull-reduce had a name of its own call it low-contention; they say whose host they measured.

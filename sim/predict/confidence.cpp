@@ -350,7 +350,8 @@ void judge_retries(const PredictionSpec& spec, Prediction& p) {
   const double below = -std::log(1 - share * (1 - std::exp(-spec.retries)));
   const double above = std::log(1 + share * std::expm1(spec.retries));
   p.interval.rests_on.push_back({Basis::retries, below, above});
-  p.difference = std::hypot(p.difference, above);
+  p.host_binds_from.reset();  // a host that is waited for is ahead of nothing: it was looked for without retries
+  p.difference = std::hypot(p.difference, below);  // what a step without retries gains at least
   const std::string what = p.step_num_alloc_retries == 0 ? "segments that go back to the driver take"
                            : p.step_num_alloc_retries == 1
                                ? "an allocation retry takes"

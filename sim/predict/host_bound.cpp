@@ -17,6 +17,7 @@ Result<Simulation> steady(const Workload& workload, const Settings& settings, co
   SimulationRequest request;
   request.steps = {.steps = steps_of_cycle(workload), .record = false, .warm = true};
   request.options = options;
+  request.times_driver = false;  // what retries take is told apart (Prediction::retries_ms)
   return simulate(workload, settings, machine, request, ignored);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/allocator/config.hpp"
 #include "sim/predict/confidence.hpp"
 
 namespace foreshard::sim {
@@ -102,6 +103,11 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
         "but requested, active and reserved peaks can be far too high",
         p);
   }
+  const auto config = parse_alloc_conf(request.settings.alloc_conf, request.settings.pytorch);
+  if (config && config->garbage_collection_threshold > 0 && config->per_process_memory_fraction >= 1)
+    p.warnings.push_back(
+        "garbage_collection_threshold does nothing without set_per_process_memory_fraction (--alloc-conf "
+        "per_process_memory_fraction:0.5,...)");
   p.addresses_invented = !simulation.follows_recording && !adapted.segment_addresses.empty();
   if (p.addresses_invented)
     p.warnings.push_back(fmt::format(

@@ -148,27 +148,56 @@ bool ages_blocks(const Settings& settings) {
   return !config || config->garbage_collection_threshold > 0;
 }
 
-/// As simulate(), with the ranks that differ: the simulation is the told rank's.
-Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
-                                  const SimulationRequest& simulation_request, AdaptedRanks& others, Prediction& p) {
-  if (request.differences.empty()) {
-    if (adapted.has_timing &&
-        !request.memory_only) {  // how long collectives take changes no peak that does not follow the GPU
-      auto met = simulate_groups_that_meet(adapted, request.settings, machine, simulation_request, p.run);
-      FORESHARD_TRY(met);
-      if (*met) return std::move(**met);
-    }
-    SimulationRequest once = simulation_request;
-    once.steps.until_repeated = request.step_alone && !request.keep_run && !ages_blocks(request.settings) &&
-                                !records_streams(adapted, request.settings);
-    auto alone = simulate(adapted, request.settings, machine, once, p.run);
-    FORESHARD_TRY(alone);
-    return RankSimulation{std::move(*alone), {}, false, {}, {}, 0, {}, {}, {}};
+/// Of a process that retries beyond its first step blocks lie otherwise in each step for a while (llama-1b under 29
+/// GiB: what its retries take settles with the fifth): so many more are played, of which the last but one is told.
+constexpr std::int32_t kMoreOfRetries = 8;
+
+/// Whether the steps that were played are too few; then it asks for more.
+bool asks_for_more(const Workload& adapted, const Simulation& played, SimulationRequest& request) {
+  const auto& steps = played.outcome.steps;
+  const bool retries = steps.size() > 1 && steps.back().num_alloc_retries > steps.front().num_alloc_retries;
+  if (!retries || !adapted.recorded.empty() || played.outcome.out_of_memory || played.deadlock) return false;
+  request.steps.steps += kMoreOfRetries;
+  return true;
+}
+
+/// One simulation of the job; of ranks that are alike it is one rank's, until its steps repeat where `may_repeat` and
+/// only the step is asked for.
+Result<RankSimulation> play(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
+                            const SimulationRequest& wanted, const Differences& differences, bool may_repeat,
+                            Run& run) {
+  if (!differences.empty()) return simulate_ranks(adapted, request.settings, machine, wanted, differences, run);
+  if (adapted.has_timing &&
+      !request.memory_only) {  // how long collectives take changes no peak that does not follow the GPU
+    auto met = simulate_groups_that_meet(adapted, request.settings, machine, wanted, run);
+    FORESHARD_TRY(met);
+    if (*met) return std::move(**met);
   }
+  SimulationRequest once = wanted;
+  once.steps.until_repeated = may_repeat && request.step_alone && !request.keep_run && !ages_blocks(request.settings) &&
+                              !records_streams(adapted, request.settings);
+  auto alone = simulate(adapted, request.settings, machine, once, run);
+  FORESHARD_TRY(alone);
+  return RankSimulation{std::move(*alone), {}, false, {}, {}, 0, {}, {}, {}};
+}
+
+/// As simulate(), with the ranks that differ: the simulation is the told rank's. `wanted` has the steps that were
+/// played.
+Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
+                                  SimulationRequest& wanted, AdaptedRanks& others, Prediction& p) {
   others.differences = request.differences;
-  FORESHARD_TRY(adapt_ranks(adapted, request, machine, others, p));
-  auto ranks = simulate_ranks(adapted, request.settings, machine, simulation_request, others.differences, p.run);
+  const bool differ = !request.differences.empty();
+  if (differ) FORESHARD_TRY(adapt_ranks(adapted, request, machine, others, p));
+  auto ranks = play(adapted, request, machine, wanted, others.differences, true, p.run);
   FORESHARD_TRY(ranks);
+  if (asks_for_more(adapted, ranks->simulation, wanted)) {
+    p.run = {};
+    p.run.units = adapted.units;
+    p.run.labels = adapted.labels;
+    ranks = play(adapted, request, machine, wanted, others.differences, false, p.run);
+    FORESHARD_TRY(ranks);
+  }
+  if (!differ) return ranks;
   p.told_rank = ranks->told;
   p.ranks = ranks->groups;
   name_programs(request.differences.ranks, p.ranks);
@@ -184,18 +213,19 @@ Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest&
   return ranks;
 }
 
-/// What retries take of the step, not anchored: it, less that of a process whose driver answers at once.
+/// What retries take of the step, not anchored: it, less that of a process whose driver neither waits nor takes time;
+/// 0 where that is not known, because such a process would not come to its end.
 Result<double> retries_of(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
-                          SimulationRequest simulation_request, const Simulation& simulation, const Prediction& p) {
+                          SimulationRequest wanted, const AdaptedRanks& others, const Simulation& simulation) {
   if (!simulation.gave_back || simulation.steady == 0) return 0.0;
-  simulation_request.times_driver = false;
-  simulation_request.steps.record = false;
-  AdaptedRanks others;
-  Prediction without;
-  without.host_scale = p.host_scale;
-  const auto ranks = with_ranks(adapted, request, machine, simulation_request, others, without);
+  wanted.times_driver = false;
+  wanted.steps.record = false;
+  Run ignored;
+  const auto ranks = play(adapted, request, machine, wanted, others.differences, false, ignored);
   FORESHARD_TRY(ranks);
-  return std::max(0.0, (simulation.steady_step() - ranks->simulation.steady_step()).ms());
+  const Simulation& without = ranks->simulation;
+  if (without.outcome.out_of_memory || without.deadlock || without.steady != simulation.steady) return 0.0;
+  return std::max(0.0, (simulation.steady_step() - without.steady_step()).ms());
 }
 
 /// The same job again and again, with what chance does to it.
@@ -359,7 +389,7 @@ struct AskedBound {
 
 /// As with_ranks(); on a second thread, where there is one, `bound` is found, which does not wait for it.
 Result<RankSimulation> with_bound(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
-                                  const SimulationRequest& simulation_request, AdaptedRanks& others, AskedBound& bound,
+                                  SimulationRequest& simulation_request, AdaptedRanks& others, AskedBound& bound,
                                   Prediction& p) {
   std::optional<Result<RankSimulation>> ranks;
   const double host_scale = p.host_scale.factor;
@@ -460,7 +490,7 @@ Result<void> check_memory_limit(std::optional<Bytes> limit, const MachineProfile
   if (!limit) return {};
   if (*limit < kSmallestLimit)
     return fail(ErrorKind::usage, fmt::format("a memory limit of {} bytes holds no segment", *limit), {},
-                "give the unit: 80GiB");
+                "the smallest is of 2 MiB; give the unit: 80GiB");
   const Bytes most = memory_options(machine, {}).capacity;
   if (*limit > most && format_bytes(*limit) != format_bytes(most))
     return fail(ErrorKind::usage,
@@ -506,7 +536,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   if (elsewhere) move_to(machine, *elsewhere, request.settings.pytorch, adapted->workload, p);
   const auto priced = exchange_sections(workload, machine, request.settings, adapted->workload, p);
   const Workload& w = changes ? adapted->workload : workload;
-  const SimulationRequest simulation_request = simulation_of(w, request, p.host_scale);
+  SimulationRequest simulation_request = simulation_of(w, request, p.host_scale);
   p.run.units = w.units;
   p.run.labels = w.labels;
   AdaptedRanks others;
@@ -524,7 +554,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     if (!bound.found) bound.found = bound.find(w, request, machine, p.host_scale.factor);
     Result<HostBound>& found = *bound.found;
     FORESHARD_TRY(found);
-    const auto retries = retries_of(w, request, machine, simulation_request, simulation, p);
+    const auto retries = retries_of(w, request, machine, simulation_request, others, simulation);
     FORESHARD_TRY(retries);
     add_whole_times(workload, request, machine, *ranks, *retries, *found, p);
     FORESHARD_TRY(add_trials(w, request, machine, simulation_request, others, simulation, p));

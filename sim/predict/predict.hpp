@@ -188,8 +188,8 @@ struct Prediction {
   /// Of num_alloc_retries those in what step_ms is of …
   std::int64_t step_num_alloc_retries = 0;
   /// … and what they take of it: the GPU is waited for, cudaFree and cudaMalloc called (sim/machine/driver_calls.hpp).
-  /// That much less is the step of a process whose driver answers at once. A step that gives segments back without a
-  /// retry (garbage_collection_threshold) has it, too; 0 of one that does not, and of a step alone.
+  /// That much less is the step of a process whose driver neither waits nor takes time. A step that gives segments back
+  /// without a retry (garbage_collection_threshold) has it, too; 0 of one that does not, and of a step alone.
   double retries_ms = 0;
 
   /// Where ranks wait for one another for ever, beside `deadlock`, which has the same in words.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/allocator/config.hpp"
 #include "core/run/steady_step.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/machine/address_space.hpp"
@@ -62,11 +63,16 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   if (process.follows_recording) steps.repeat_returns = steps.setup && !steps.warm;
   SimMemory memory(std::move(process.memory));
   bool gave_back = false;
-  // The driver's calls take as long as measured, whatever the host's speed is.
-  TimedMemory timed(memory, calls_under(machine.driver_calls, request.memory_limit), [&](Nanoseconds time, bool waits) {
-    gave_back |= waits;
-    if (waits) device.synchronize();
-    device.host_work(time.scaled(1 / options.host_scale));
+  const auto config = parse_alloc_conf(settings.alloc_conf, settings.pytorch);
+  const Bytes page = config ? config->large_segment_size : AllocatorConfig{}.large_segment_size;
+  TimedMemory timed(memory, machine.driver_calls, page, [&](const TimedMemory::Call& call) {
+    gave_back |= call.waits;
+    const Nanoseconds begin = steps.record ? device.host_now() : Nanoseconds{};
+    if (call.waits) device.synchronize();
+    device.driver_call(call.time);
+    if (steps.record)
+      run.host_ops.push_back(
+          {HostOpRecord::Kind::work, 0, run.labels.intern(std::string(call.name)), begin, device.host_now(), 0});
   });
   DeviceMemory& asked = request.times_driver ? static_cast<DeviceMemory&>(timed) : memory;
   auto outcome = run_steps(workload, settings, steps, device, asked, run);

@@ -51,7 +51,8 @@ struct DrawnMemory {
   Bytes most = 0;
   std::size_t out_of_memory = 0;       ///< processes that run out of memory
   std::int64_t num_alloc_retries = 0;  ///< of all
-  std::optional<DrawnFit> fit = {};    ///< where the job does not fit and one was found
+  double driver_ms = 0;              ///< of all: what the driver's calls take once segments go back, in no step's time
+  std::optional<DrawnFit> fit = {};  ///< where the job does not fit and one was found
 };
 
 /// Where each rank draws the length of its samples for each step.

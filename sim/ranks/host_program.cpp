@@ -50,6 +50,9 @@ void HostProgramBuilder::add(const DeviceLog& log, std::pair<std::size_t, std::s
       case DeviceLog::Kind::host_work:
         out_.actions.push_back({Kind::work, 0, call.b});
         break;
+      case DeviceLog::Kind::driver_call:
+        out_.actions.push_back({Kind::driver_call, 0, call.b});
+        break;
       case DeviceLog::Kind::host_now:
         break;
     }

@@ -19,10 +19,11 @@ namespace foreshard::sim {
 struct HostProgram {
   struct Action {
     enum class Kind : std::uint8_t {
-      work,        ///< ns: host time, before it is scaled
-      issue,       ///< the table's next op
-      wait_event,  ///< event: until it is complete
-      wait_all,    ///< until every op so far has ended
+      work,         ///< ns: host time, before it is scaled
+      driver_call,  ///< ns: host time of every host alike
+      issue,        ///< the table's next op
+      wait_event,   ///< event: until it is complete
+      wait_all,     ///< until every op so far has ended
     };
     Kind kind = Kind::issue;
     std::uint32_t event = 0;

@@ -8,8 +8,9 @@ HostSchedule::HostSchedule(const HostProgram& program, double host_scale) : prog
   std::uint32_t issued = 0;
   for (std::uint32_t i = 0; i < program.actions.size(); ++i) {
     const HostProgram::Action& action = program.actions[i];
-    if (action.kind == Kind::work) {
-      work += host_scale == 1 ? action.ns : Nanoseconds{action.ns}.scaled(host_scale).count;
+    if (action.kind == Kind::work || action.kind == Kind::driver_call) {
+      const bool scaled = action.kind == Kind::work && host_scale != 1;
+      work += scaled ? Nanoseconds{action.ns}.scaled(host_scale).count : action.ns;
       continue;
     }
     acts_.push_back({work, i, action.event, {}, action.kind});

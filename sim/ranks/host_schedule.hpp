@@ -13,7 +13,7 @@ namespace foreshard::sim {
 
 class HostSchedule {
  public:
-  /// What a host does once it has worked for a while. Never HostProgram::Action::Kind::work.
+  /// What a host does once it has worked for a while. Never HostProgram::Action::Kind::work or driver_call.
   struct Act {
     std::int64_t work = 0;     ///< ns before it, of a host of the job's speed; each piece rounded for itself
     std::uint32_t action = 0;  ///< of the program; the pieces lie between the action before and this one

@@ -59,6 +59,7 @@ HostStop Rank::host_stop() const {
       return HostStop::all;
     case Kind::issue:
     case Kind::work:
+    case Kind::driver_call:
       break;
   }
   return HostStop::launch_queue;
@@ -73,6 +74,7 @@ HostStop Rank::host_stop() const {
     case Kind::wait_all:
       return engine_.unfinished() > 0;
     case Kind::work:
+    case Kind::driver_call:
       break;
   }
   return false;
@@ -83,6 +85,10 @@ std::int64_t Rank::own_work() {
   std::int64_t out = 0;
   for (std::size_t i = act_ == 0 ? 0 : acts_[act_ - 1].action + 1; i < acts_[act_].action; ++i) {
     const Nanoseconds piece{program_.actions[i].ns};
+    if (program_.actions[i].kind == Kind::driver_call) {
+      out += piece.count;
+      continue;
+    }
     double factor = host_scale_;
     if (host_draws_.any() && piece.count > 0) factor *= host_draws_.factor(i);
     out += factor == 1 ? piece.count : piece.scaled(factor).count;

@@ -138,12 +138,13 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
   const auto most_worth = [](const Remedy& a, const Remedy& b) { return a.worth() > b.worth(); };
   const auto fastest = [&](const Remedy& a, const Remedy& b) {
     const auto key = [&](const Remedy& r) {
-      const int known = !r.has_time ? 2 : r.retries_each_step ? 1 : 0;
+      const bool shorter = r.settings.seq != request.settings.seq;
+      const int known = !r.has_time ? 2 : r.retries_each_step || shorter ? 1 : 0;
       // What asks for another machine than there is: more GPUs, or the host's memory. Of these the faster for its
       // GPUs.
       const bool asks_more =
           r.settings.world() > request.settings.world() || (r.settings.offload && !request.settings.offload);
-      return std::tuple(asks_more, known, !r.valid, r.may_run_out_of_memory, r.settings.seq != request.settings.seq,
+      return std::tuple(asks_more, known, !r.valid, r.may_run_out_of_memory, shorter,
                         time_of_work(r.settings, r.step_ms) * r.settings.world(), r.settings.world());
     };
     return key(a) < key(b);

@@ -35,7 +35,7 @@ struct Remedy {
   MemoryPeaks peaks;
   std::int64_t saving = 0;             ///< of peak reserved, against `before`; bytes
   bool may_run_out_of_memory = false;  ///< with a host of another speed (Prediction::may_run_out_of_memory)
-  bool retries_each_step = false;      ///< it lives by them
+  bool retries_each_step = false;      ///< as Outcome has it
   bool has_time = false;
   double step_ms = 0;
   double uncertainty = 0;  ///< relative, of step_ms
@@ -64,8 +64,9 @@ struct Remedies {
   bool emulated = false;                   ///< as in Prediction; a remedy whose program is not alike there has no time
   /// Those that save reserved memory, by Remedy::worth(); out of memory: those that fit, first those that need
   /// neither more nodes nor the host's memory; of each those whose time is known and has no retries in each step, then
-  /// those with retries; of them valid ones, those that surely fit, those that leave the sequence length, and the least
-  /// time a token, times the nodes; without those that change more than another one that fits.
+  /// those with retries or of another sequence length; of them valid ones, those that surely fit, those that leave the
+  /// sequence length, and the least time a token, times the nodes; without those that change more than another one that
+  /// fits.
   std::vector<Remedy> useful;
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and saved nothing

@@ -96,9 +96,10 @@ class Tuner {
     return {};
   }
 
-  /// Where the start does not fit: what takes least first, so that few points find what fits, or how much is short.
+  /// Where the start does not fit, or lives by retries: what takes least first, so that few points find what fits
+  /// without them, or how much is short.
   Result<void> try_smaller() {
-    if (tried_.fits(0)) return {};
+    if (tried_.fits(0) && !tried_.retries(0)) return {};
     const auto workload = source_.at(request_.start);
     FORESHARD_TRY(workload);
     const auto units = units_at(request_.start, **workload);
@@ -419,7 +420,8 @@ class Tuner {
     for (std::size_t i = 0; i < tried_.points().size(); ++i) {
       if (tried_.is_comparable(i, *best_))
         costs.push_back({i, point(i).step_ms, point(i).peaks.reserved, 0, 1});
-      else if (tried_.fits(i) && tried_.is_doubted(i) && !tried_.is_doubted(*best_))
+      else if (tried_.fits(i) &&
+               ((tried_.retries(i) && !tried_.retries(*best_)) || (tried_.is_doubted(i) && !tried_.is_doubted(*best_))))
         out_.no_part.push_back(i);
     }
     out_.front = pareto(costs);

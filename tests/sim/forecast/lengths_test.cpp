@@ -136,3 +136,21 @@ TEST_CASE("a list can be drawn from, and what can be drawn is known") {
          std::vector<std::uint32_t>{256, 384, 512, 640}));
   CHECK(parse_distribution("lognormal:700,0.55,256..2048")->possible().size() == 1793);
 }
+
+TEST_CASE("a run is made of few lengths: each with its share, or five nearest ranks") {
+  const Lengths few = parse_length_list("512\n1024\n512\n700\n", "f").value();
+  const auto shares = few.shares(0, 8);
+  REQUIRE(shares.size() == 3);
+  CHECK((shares[0].length == 512 && shares[0].share == 0.5));
+  CHECK((shares[1].length == 700 && shares[1].share == 0.25));
+  CHECK((shares[2].length == 1024 && shares[2].share == 0.25));
+  std::string list;
+  for (int length = 100; length > 0; --length) list += std::to_string(length) + "\n";
+  const auto ranks = parse_length_list(list, "f")->shares(0, 100);
+  std::vector<std::uint32_t> lengths;
+  for (const LengthShare& one : ranks) {
+    lengths.push_back(one.length);
+    CHECK(one.share == 0.2);
+  }
+  CHECK((lengths == std::vector<std::uint32_t>{10, 30, 50, 70, 90}));
+}

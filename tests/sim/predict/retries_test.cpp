@@ -1,4 +1,6 @@
 // What allocation retries take of a planned step.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -8,6 +10,7 @@
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
 #include "sim/predict/predict.hpp"
+#include "sim/predict/simulate.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -20,8 +23,9 @@ struct Tight {
   Workload workload;
   PredictRequest request;
 
-  explicit Tight(std::uint32_t batch = 4, std::uint32_t seq = 928, double limit_gib = 29) {
+  explicit Tight(std::uint32_t batch = 4, std::uint32_t seq = 928, double limit_gib = 29, std::uint32_t gpus = 1) {
     Settings settings;
+    settings.gpus = gpus;
     settings.batch = batch;
     settings.seq = seq;
     settings.param_dtype = DType::bfloat16;
@@ -64,6 +68,7 @@ TEST_CASE("a driver that answers at once still makes the host wait for the GPU; 
   const Prediction as_measured = tight.plan();
   tight.machine.driver_calls = {};
   const Prediction at_once = tight.plan();
+  CHECK(at_once.retries_ms > 0);
   CHECK(at_once.retries_ms < as_measured.retries_ms);
   tight.machine.driver_calls = builtin_profile("h200")->driver_calls;
   tight.machine.driver_calls.free = tight.machine.driver_calls.free + Nanoseconds{1'000'000};
@@ -74,10 +79,61 @@ TEST_CASE("a driver that answers at once still makes the host wait for the GPU; 
 
 TEST_CASE("segments that garbage collection gives back take their time without a retry") {
   Tight tight(4, 928, 34);
-  tight.request.settings.alloc_conf = "garbage_collection_threshold:0.6";
+  tight.request.memory_limit.reset();
+  tight.request.settings.alloc_conf = "garbage_collection_threshold:0.6,per_process_memory_fraction:0.24";
   const Prediction p = tight.plan();
-  CHECK((p.retries_ms > 0) ==
-        std::ranges::any_of(p.interval.rests_on, [](const RestsOn& one) { return one.basis == Basis::retries; }));
+  CHECK(p.step_num_alloc_retries == 0);
+  CHECK(p.retries_ms > 0);
+  CHECK(std::ranges::any_of(p.interval.rests_on, [](const RestsOn& one) { return one.basis == Basis::retries; }));
+}
+
+TEST_CASE("a fraction of the device binds the host no more than a smaller device does") {
+  const Prediction smaller = Tight().plan();
+  Tight fraction;
+  fraction.request.memory_limit.reset();
+  fraction.request.settings.alloc_conf =
+      fmt::format("per_process_memory_fraction:{:.9f}",
+                  29 * static_cast<double>(kGiB) / static_cast<double>(fraction.machine.memory_total));
+  const Prediction p = fraction.plan();
+  REQUIRE(p.step_num_alloc_retries > 0);
+  CHECK(p.host_bound == smaller.host_bound);
+  CHECK(p.gpu_step_ms == smaller.gpu_step_ms);
+  CHECK(p.retries_ms < smaller.retries_ms);  // PyTorch refuses, and not the driver
+}
+
+TEST_CASE("what retries take is the same beside a rank that differs, and chance is played on the same steps") {
+  Tight tight(4, 928, 23, 2);
+  const Prediction alike = tight.plan();
+  REQUIRE(alike.step_num_alloc_retries > 0);
+  tight.request.differences.ranks.push_back({.rank = 1, .host = 2});
+  const Prediction differ = tight.plan();
+  CHECK(differ.step_alike_ms == Approx(alike.step_ms));
+  Tight chance;
+  const double step_ms = chance.plan().step_ms;
+  chance.request.trials =
+      TrialsRequest{{.kernels = {Spread::Kind::lognormal, 0.02}, .host = {}, .gpus = {}, .hosts = {}}, 0, 3};
+  const Prediction trials = chance.plan();
+  REQUIRE(trials.trials);
+  CHECK(trials.step_ms == step_ms);
+}
+
+TEST_CASE("a logged process that retries takes on another host as long as the process on it") {
+  const Tight tight;
+  const auto simulated = [&](const SimOptions& options) {
+    SimulationRequest request;
+    request.steps = {.steps = 4, .record = false};
+    request.options = options;
+    request.memory_limit = tight.request.memory_limit;
+    Run ignored;
+    return simulate(tight.workload, tight.request.settings, tight.machine, request, ignored).value();
+  };
+  DeviceLog log;
+  const Simulation logged = simulated({.log = &log});
+  REQUIRE(logged.gave_back);
+  REQUIRE_FALSE(log.depends_on_time());
+  for (const double scale : {0.5, 2.0})
+    CHECK(times_of_host(logged, log, tight.machine, {.host_scale = scale}).steady_step ==
+          simulated({.host_scale = scale}).steady_step());
 }
 
 /// A line of docs/data/retry_rows.csv.
@@ -114,7 +170,11 @@ TEST_CASE("nine of ten measured prices of retries lie within the width, and it i
   std::size_t equal = 0;
   for (const Row& row : rows) {
     Tight tight(row.batch, row.seq, row.limit_gib);
-    tight.request.settings.alloc_conf = row.alloc_conf;
+    // As it was measured: PyTorch refuses what the driver would have.
+    tight.request.memory_limit.reset();
+    const double share = row.limit_gib * static_cast<double>(kGiB) / static_cast<double>(tight.machine.memory_total);
+    tight.request.settings.alloc_conf =
+        fmt::format("per_process_memory_fraction:{:.9f}{}{}", share, row.alloc_conf.empty() ? "" : ",", row.alloc_conf);
     const Prediction p = tight.plan();
     CAPTURE(row.batch, row.seq, row.limit_gib, row.taken_ms, p.retries_ms);
     REQUIRE(p.retries_ms > 0);
