@@ -334,6 +334,10 @@ Result<int> sweep(SweepOptions& options, Console& console) {
     print_sweep(console.out, *result);
   console.out.flush();
   progress.finish();
+  if (result->not_tried > 0) {  // what is there of an earlier sweep is not given up for a part of this one
+    if (!options.csv.empty() || !options.output.empty()) console.note("interrupted: --csv and -o are not written");
+    return static_cast<int>(kInterrupted);
+  }
   FORESHARD_TRY(write_outputs(options, *result, *source, *machine, *workloads, progress, console));
   return kept_signal() != 0 ? Result<int>(kInterrupted) : status_of(*result, console);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -296,11 +297,15 @@ TEST_CASE("a point that may run out of memory does not win over one that surely 
 TEST_CASE("an interrupted sweep answers with what it came to, and says how much that is not") {
   const EarlyEnd early;
   REQUIRE(keep_signal(SIGTERM));
-  const Answer words = run_cli(small({"--forward-prefetch", "1..3"}));
+  const TemporaryFolder folder;
+  const std::string csv = folder.file("o.csv");
+  const Answer words = run_cli(small({"--forward-prefetch", "1..3", "--csv", csv}));
   const Answer answer = run_cli(small({"--forward-prefetch", "1..3", "--json"}));
   forget_signal();
   CHECK(words.status == kInterrupted);
   CHECK(words.out.find("; interrupted: 3 more points were not tried") != std::string::npos);
+  CHECK(words.err.find("--csv and -o are not written") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(csv));
   CHECK(answer.status == kInterrupted);
   const json result = json::parse(answer.out);
   CHECK(result["points"].empty());
