@@ -112,9 +112,8 @@ void print_retries(std::ostream& out, const SeedForecast& seed) {
   table.print(out);
   if (shown < seed.retries.size()) out << fmt::format("and {} more; --json has all\n", seed.retries.size() - shown);
   out << fmt::format(
-      "driver: what the calls take, {} in the whole run; a step gets longer by that, and by what the GPU idles while "
-      "the "
-      "host catches up (`foreshard plan` simulates both)\n",
+      "driver: what the calls take, {} in the whole run; a step gets longer by that, and by what the GPU idles "
+      "while the host catches up (`foreshard plan` simulates both)\n",
       time_words(seed.driver_time.ms()));
 }
 

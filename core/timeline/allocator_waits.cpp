@@ -85,13 +85,9 @@ bool has_simulated_calls(const Run& run) {
 TimeSpans allocator_waits(const Run& run, Recording recording) {
   const bool has_calls = std::any_of(run.host_ops.begin(), run.host_ops.end(),
                                      [](const HostOpRecord& op) { return op.kind == HostOpRecord::Kind::runtime; });
-  TimeSpans spans;
-  if (has_calls)
-    spans = by_calls(run);
-  else if (recording == Recording::run)
-    spans = by_simulated_calls(run);
-  if (!has_calls && recording == Recording::run && spans.empty()) spans = by_freed_segments(run);
-  return united(std::move(spans));
+  if (has_calls) return united(by_calls(run));
+  if (recording != Recording::run) return {};
+  return united(has_simulated_calls(run) ? by_simulated_calls(run) : by_freed_segments(run));
 }
 
 }  // namespace foreshard

@@ -20,7 +20,7 @@ struct HostProgram {
   struct Action {
     enum class Kind : std::uint8_t {
       work,         ///< ns: host time, before it is scaled
-      driver_call,  ///< ns: host time of every host alike
+      driver_call,  ///< ns: host time of every host alike, but one that costs nothing (a scale of 0)
       issue,        ///< the table's next op
       wait_event,   ///< event: until it is complete
       wait_all,     ///< until every op so far has ended

@@ -9,7 +9,7 @@ HostSchedule::HostSchedule(const HostProgram& program, double host_scale) : prog
   for (std::uint32_t i = 0; i < program.actions.size(); ++i) {
     const HostProgram::Action& action = program.actions[i];
     if (action.kind == Kind::work || action.kind == Kind::driver_call) {
-      const bool scaled = action.kind == Kind::work && host_scale != 1;
+      const bool scaled = host_scale == 0 || (action.kind == Kind::work && host_scale != 1);
       work += scaled ? Nanoseconds{action.ns}.scaled(host_scale).count : action.ns;
       continue;
     }

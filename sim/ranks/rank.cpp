@@ -86,7 +86,7 @@ std::int64_t Rank::own_work() {
   for (std::size_t i = act_ == 0 ? 0 : acts_[act_ - 1].action + 1; i < acts_[act_].action; ++i) {
     const Nanoseconds piece{program_.actions[i].ns};
     if (program_.actions[i].kind == Kind::driver_call) {
-      out += piece.count;
+      if (host_scale_ != 0) out += piece.count;
       continue;
     }
     double factor = host_scale_;

@@ -62,9 +62,8 @@ def run_steps(parsed, device):
     total = torch.cuda.get_device_properties(device).total_memory
     if parsed.memory_limit:
         torch.cuda.set_per_process_memory_fraction(parsed.memory_limit * GIB / total)
-    runtime = ctypes.CDLL("libcudart.so.13")
     if parsed.fill:
-        check(runtime.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(int(parsed.fill * GIB))))
+        Runtime().malloc(int(parsed.fill * GIB))
     model = program.build(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-5)
     size = program.SIZE
@@ -182,59 +181,60 @@ def quartiles(values):
             "p75_us": round(ordered[3 * len(ordered) // 4], 2), "count": len(ordered)}  # fmt: skip
 
 
+class Runtime:
+    """cudaMalloc and cudaFree, each with its time in us."""
+
+    def __init__(self):
+        self.library = ctypes.CDLL("libcudart.so.13")
+
+    def try_malloc(self, size):
+        address = ctypes.c_void_p()
+        us, code = timed(self.library.cudaMalloc, ctypes.byref(address), ctypes.c_size_t(size))
+        return us, code, address
+
+    def malloc(self, size):
+        us, code, address = self.try_malloc(size)
+        check(code)
+        return us, address
+
+    def free(self, address):
+        us, code = timed(self.library.cudaFree, address)
+        check(code)
+        return us
+
+
 def measure_calls(device):
-    runtime = ctypes.CDLL("libcudart.so.13")
+    runtime = Runtime()
     torch.zeros(1, device=device)
     torch.cuda.synchronize()
     rows = []
-
-    def alloc(size):
-        address = ctypes.c_void_p()
-        us, code = timed(runtime.cudaMalloc, ctypes.byref(address), ctypes.c_size_t(size))
-        return us, code, address
-
     for held in (0, 60):
-        holding = []
-        for _ in range(held):
-            _, code, address = alloc(GIB)
-            check(code)
-            holding.append(address)
+        holding = [runtime.malloc(GIB)[1] for _ in range(held)]
         for mib in (2, 20, 64, 256, 1024, 2048, 4096, 8192, 16384):
             made, freed = [], []
             for _ in range(12):
-                us, code, address = alloc(mib * MIB)
-                check(code)
+                us, address = runtime.malloc(mib * MIB)
                 made.append(us)
-                us, code = timed(runtime.cudaFree, address)
-                check(code)
-                freed.append(us)
+                freed.append(runtime.free(address))
             rows.append({"held_gib": held, "mib": mib, "malloc": quartiles(made), "free": quartiles(freed)})
         # As a retry does: many segments go one after the other, then one is made.
         for mib, count in ((20, 40), (256, 20), (1024, 10)):
             made, freed, again = [], [], []
             for _ in range(4):
-                addresses = []
-                for _ in range(count):
-                    us, code, address = alloc(mib * MIB)
-                    check(code)
-                    addresses.append(address)
-                    made.append(us)
-                for address in addresses:
-                    us, code = timed(runtime.cudaFree, address)
-                    check(code)
-                    freed.append(us)
-                us, code, address = alloc(mib * count * MIB)
-                check(code)
+                segments = [runtime.malloc(mib * MIB) for _ in range(count)]
+                made += [us for us, _ in segments]
+                freed += [runtime.free(address) for _, address in segments]
+                us, address = runtime.malloc(mib * count * MIB)
                 again.append(us)
-                check(runtime.cudaFree(address))
+                runtime.free(address)
             rows.append({"held_gib": held, "mib": mib, "in_a_row": count, "malloc": quartiles(made),
                          "free": quartiles(freed), "malloc_of_all": quartiles(again)})  # fmt: skip
         for address in holding:
-            check(runtime.cudaFree(address))
-    rows += beside_kernels(device, runtime, alloc)
-    refused = [alloc(1024 * GIB)[0] for _ in range(12)]
-    runtime.cudaGetLastError()
-    synchronized = [timed(runtime.cudaDeviceSynchronize)[0] for _ in range(50)]
+            runtime.free(address)
+    rows += beside_kernels(device, runtime)
+    refused = [runtime.try_malloc(1024 * GIB)[0] for _ in range(12)]
+    runtime.library.cudaGetLastError()
+    synchronized = [timed(runtime.library.cudaDeviceSynchronize)[0] for _ in range(50)]
     rows.append({"refused": quartiles(refused), "synchronize": quartiles(synchronized)})
     rows += pages()
     for row in rows:
@@ -242,7 +242,7 @@ def measure_calls(device):
     return {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "calls": rows}
 
 
-def beside_kernels(device, runtime, alloc):
+def beside_kernels(device, runtime):
     """cudaMalloc while a queue of matrix products runs, and cudaFree once it is done."""
     a = torch.randn(4096, 4096, device=device, dtype=torch.bfloat16)
     out = torch.empty_like(a)
@@ -255,8 +255,7 @@ def beside_kernels(device, runtime, alloc):
                 torch.mm(a, a, out=out)
             addresses = []
             for _ in range(count):
-                us, code, address = alloc(mib * MIB)
-                check(code)
+                us, address = runtime.malloc(mib * MIB)
                 addresses.append(address)
                 made.append(us)
                 begin = time.perf_counter_ns()
@@ -264,10 +263,7 @@ def beside_kernels(device, runtime, alloc):
                 launched.append((time.perf_counter_ns() - begin) / 1e3)
             still = not torch.cuda.current_stream().query()
             torch.cuda.synchronize()
-            for address in addresses:
-                us, code = timed(runtime.cudaFree, address)
-                check(code)
-                freed.append(us)
+            freed += [runtime.free(address) for address in addresses]
         rows.append({"beside_kernels": still, "mib": mib, "in_a_row": count, "malloc": quartiles(made),
                      "free": quartiles(freed), "launch": quartiles(launched)})  # fmt: skip
     return rows
