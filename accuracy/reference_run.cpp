@@ -93,6 +93,8 @@ Result<MeasuredRun> measured_of(const traces::OrderedJson& json, const std::stri
   FORESHARD_TRY(recorded);
   out.recorded = std::move(*recorded);
   out.peaks = out.recorded.back();
+  if (const auto end = json.find("peak_reserved_end"); end != json.end() && end->is_number_unsigned())
+    out.reserved_at_end = end->get<Bytes>();
   return out;
 }
 

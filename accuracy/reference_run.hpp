@@ -24,6 +24,7 @@ struct MeasuredRun {
   double high_ms = 0;                      ///< second largest
   MemoryPeaks peaks;                       ///< of the last recorded step
   std::vector<MemoryPeaks> recorded = {};  ///< of each; zeroes where not said, but for the last
+  Bytes reserved_at_end = 0;               ///< peak behind the measured steps; 0: not said
 };
 
 /// Where steps differ: median_ms is the mean of the last whole cycles of `cycle` steps, and what is second smallest and

@@ -112,6 +112,12 @@ std::vector<Line> lines_of(const CompareReport& report) {
     };
     lines.push_back({"memory", "drawn_peak_reserved_bytes", of(a), of(b), true});
   }
+  if (a.settled_reserved || b.settled_reserved) {
+    const auto of = [](const RunSummary& run) {
+      return run.settled_reserved ? std::optional(static_cast<double>(*run.settled_reserved)) : std::nullopt;
+    };
+    lines.push_back({"memory", "settled_reserved_bytes", of(a), of(b), true});
+  }
   if (a.graph_pool != b.graph_pool || a.graph_pool > 0) {
     lines.push_back(
         {"memory", "graph_pool_bytes", static_cast<double>(a.graph_pool), static_cast<double>(b.graph_pool), true});

@@ -253,6 +253,7 @@ RunAnswer fit_of(const ExplainReport& report) {
   if (!says_nothing && (within_limit(answer) || !report.remedies || report.remedies->out_of_memory)) return answer;
   answer.out_of_memory = report.remedies && report.remedies->out_of_memory;
   answer.peak_reserved = report.remedies ? std::optional(report.remedies->before.reserved) : std::nullopt;
+  answer.grew_last = 0;  // that is as it ran
   return answer;
 }
 

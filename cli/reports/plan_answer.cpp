@@ -44,9 +44,10 @@ double share_of(double part, double whole) {
 
 /// Where record_stream makes the peak follow the host's speed: between what.
 std::string host_range_words(const sim::Prediction& p) {
-  if (p.least_peaks.reserved == p.most_peaks.reserved) return {};
-  return fmt::format(" ({} to {} with the host's speed{})", format_bytes(p.least_peaks.reserved),
-                     format_bytes(p.most_peaks.reserved), p.may_run_out_of_memory ? ", or out of memory" : "");
+  const Bytes most = std::max(p.most_peaks.reserved, p.settled ? p.settled->reserved : 0);
+  if (p.least_peaks.reserved == most) return {};
+  return fmt::format(" ({} to {} with the host's speed{})", format_bytes(p.least_peaks.reserved), format_bytes(most),
+                     p.may_run_out_of_memory ? ", or out of memory" : "");
 }
 
 /// ", if it is an h200": what "fits" depends on where nobody has said which machine it is; a limit that was asked for
@@ -124,9 +125,38 @@ std::string retries_words(const sim::Prediction& p) {
                      p.cycle > 1 ? "a step" : "of it");
 }
 
+/// Whether a longer run reserves more than the steps that are told, which have not met the limit.
+bool grows_later(const sim::Prediction& p) {
+  return p.settled && !p.settled->out_of_memory && p.num_alloc_retries == 0 &&
+         p.settled->reserved > largest_peaks(p).reserved;
+}
+
+/// ", and still growing", or what a longer run pays where it meets the limit.
+std::string limit_words(const sim::SettledMemory& settled) {
+  if (settled.steps == 0) return settled.grows ? ", and still growing" : "";
+  return fmt::format(", with {} in {} steps from step {} on, which take {} each in the mean",
+                     counted(settled.num_alloc_retries, "retry", "retries"), settled.steps, settled.first_retry,
+                     milliseconds(settled.step_time.ms()));
+}
+
+/// Of memory that grows behind the steps that are told, as record_stream's does.
+std::string growing_memory_line(const sim::Prediction& p, bool assumed) {
+  const sim::SettledMemory& settled = *p.settled;
+  const Bytes left = p.memory_capacity - std::min(p.memory_capacity, settled.reserved);
+  return fmt::format(
+      "{}{}: {}{} of {} reserved from step {} on{}, {} ({:.0f} %) left; {} in the steps told here, before "
+      "record_stream's blocks wait for as long as the launch queue lets the host go ahead",
+      p.may_run_out_of_memory ? "may not fit" : "fits", if_machine(p, assumed), format_bytes(settled.reserved),
+      host_range_words(p), format_bytes(p.memory_capacity), settled.step, limit_words(settled),
+      format_bytes(printed_difference(p.memory_capacity, p.memory_capacity - left)),
+      share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)),
+      format_bytes(largest_peaks(p).reserved));
+}
+
 std::string memory_line(const sim::Prediction& p, bool assumed) {
   if (p.drawn_memory) return drawn_memory_line(p, *p.drawn_memory, assumed);
   if (p.out_of_memory) return fmt::format("does not fit{}: {}", if_machine(p, assumed), out_of_memory_words(p));
+  if (grows_later(p)) return growing_memory_line(p, assumed);
   const Bytes left = free_at_peak(p);
   std::string line =
       fmt::format("{}{}: {}{} of {} reserved at the peak{}, {} ({:.0f} %) left",

@@ -232,6 +232,21 @@ void add_times(const sim::Prediction& p, Json& json) {
   json["difference"] = time_value(p, p.difference);
 }
 
+/// Null where memory follows no event, or nothing is known of later steps.
+Json settled_json(const sim::Prediction& p) {
+  if (!p.settled) return nullptr;
+  const sim::SettledMemory& settled = *p.settled;
+  const bool retries = settled.steps > 0;
+  return {{"reserved_bytes", settled.reserved},
+          {"step", settled.step},
+          {"grows", settled.grows},
+          {"out_of_memory", settled.out_of_memory},
+          {"first_retry", retries ? Json(settled.first_retry) : Json(nullptr)},
+          {"steps_from_there", settled.steps},
+          {"num_alloc_retries", settled.num_alloc_retries},
+          {"step_ms_from_there", retries ? Json(settled.step_time.ms()) : Json(nullptr)}};
+}
+
 void add_memory(const sim::Prediction& p, Json& json) {
   const MemoryPeaks peaks = sim::largest_peaks(p);
   json["peak_requested_bytes"] = peaks.requested;
@@ -252,6 +267,7 @@ void add_memory(const sim::Prediction& p, Json& json) {
     json["steps"] = steps_json(p.steps);
   }
   if (p.peaks_depend_on_time) json["peak_reserved_bytes_range"] = {p.least_peaks.reserved, p.most_peaks.reserved};
+  json["settled_memory"] = settled_json(p);
   json["num_alloc_retries"] = p.num_alloc_retries;
   json["step_num_alloc_retries"] = p.has_time ? Json(p.step_num_alloc_retries) : Json(nullptr);
   json["retries_ms"] = p.has_time ? Json(p.retries_ms) : Json(nullptr);

@@ -73,10 +73,15 @@ void add_peak(const Run& run, RunAnswer& answer) {
         answer.peak_reserved = std::max(*answer.peak_reserved, step["peak_reserved_bytes"].get<Bytes>());
     if (const auto drawn = stored_drawn_memory(run))
       answer.peak_reserved = std::max(*answer.peak_reserved, drawn->most);
+    if (const auto settled = stored_settled_memory(run))
+      answer.peak_reserved = std::max(*answer.peak_reserved, *settled);
   } else {
+    std::vector<Bytes> reserved;
     for (const StepRecord& step : run.steps)
-      if (step.recording != Recording::trace && step.peaks.reserved > 0)
-        answer.peak_reserved = std::max(answer.peak_reserved.value_or(0), step.peaks.reserved);
+      if (step.recording != Recording::trace && step.peaks.reserved > 0) reserved.push_back(step.peaks.reserved);
+    if (!reserved.empty()) answer.peak_reserved = *std::max_element(reserved.begin(), reserved.end());
+    if (reserved.size() > 2 && reserved.back() > reserved.rbegin()[1])
+      answer.grew_last = reserved.back() - reserved.rbegin()[1];
   }
   answer.may_run_out_of_memory = result_of(run, "may_run_out_of_memory") == Json(true);
   answer.out_of_memory = std::any_of(run.allocator.begin(), run.allocator.end(), [](const AllocatorRecord& record) {
@@ -195,10 +200,12 @@ std::string fit_line(const RunAnswer& answer) {
   const Bytes left = *answer.capacity - std::min(*answer.capacity, *answer.peak_reserved);
   if (answer.out_of_memory)
     return fmt::format("{}: {} of {} reserved until then", word, peak, format_bytes(*answer.capacity));
-  return fmt::format("{}: {} of {} reserved at the peak, {} ({:.0f} %) left", word, peak,
-                     format_bytes(*answer.capacity),
-                     format_bytes(printed_difference(*answer.capacity, *answer.capacity - left)),
-                     100 * static_cast<double>(left) / static_cast<double>(std::max<Bytes>(*answer.capacity, 1)));
+  return fmt::format(
+      "{}: {} of {} reserved at the peak{}, {} ({:.0f} %) left", word, peak, format_bytes(*answer.capacity),
+      answer.grew_last > 0 ? fmt::format(", {} of it new in the last step recorded", format_bytes(answer.grew_last))
+                           : std::string(),
+      format_bytes(printed_difference(*answer.capacity, *answer.capacity - left)),
+      100 * static_cast<double>(left) / static_cast<double>(std::max<Bytes>(*answer.capacity, 1)));
 }
 
 Json fit_json(const RunAnswer& answer) {

@@ -31,6 +31,7 @@ struct RunAnswer {
   std::string rate_unit;         ///< "tokens/s/GPU"
   sim::Utilization utilization;  ///< MFU; of a plan what it says
   std::optional<Bytes> peak_reserved;
+  Bytes grew_last = 0;            ///< of a recording of three steps and more: how much more the last one reserves
   std::optional<Bytes> capacity;  ///< what the caching allocator may take; none: neither machine nor trace says it
   std::string capacity_of;        ///< for people: "h200", "the plan's limit", "the recorded GPU"
 };

@@ -50,10 +50,11 @@ struct RunSummary {
   std::vector<NotInRun> not_in_run;   ///< what of that the numbers here are not of
   std::optional<StoredTrials> trials;
   std::optional<sim::DrawnMemory> drawn_memory;
-  std::string no_time;            ///< of a plan without a step time: why (step_time_unknown())
-  std::string failure;            ///< of a plan that failed: what it did (plan_failure()), and where
-  std::vector<std::string> ends;  ///< of a planned job that ends before its time: how (plan_end())
-  bool hangs = false;             ///< it is one that hangs: what it did ends there, and there are no numbers
+  std::optional<Bytes> settled_reserved;  ///< of a plan: what a longer run reserves, where memory follows the GPU
+  std::string no_time;                    ///< of a plan without a step time: why (step_time_unknown())
+  std::string failure;                    ///< of a plan that failed: what it did (plan_failure()), and where
+  std::vector<std::string> ends;          ///< of a planned job that ends before its time: how (plan_end())
+  bool hangs = false;                     ///< it is one that hangs: what it did ends there, and there are no numbers
 };
 
 /// Of `run`, which was read from the store at `path`. `wanted`: of that step, and then no step

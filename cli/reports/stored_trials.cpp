@@ -51,6 +51,11 @@ std::optional<StoredTrials> stored_trials(const Run& run) {
   return out;
 }
 
+std::optional<Bytes> stored_settled_memory(const Run& run) {
+  const std::uint64_t reserved = count(stored(run, "settled_memory"), "reserved_bytes");
+  return reserved > 0 ? std::optional(reserved) : std::nullopt;
+}
+
 std::optional<sim::DrawnMemory> stored_drawn_memory(const Run& run) {
   const nlohmann::json drawn = stored(run, "drawn_memory");
   if (!drawn.is_object()) return std::nullopt;

@@ -1,4 +1,5 @@
-// What a stored plan says of its trials, with jitter or drawn lengths, which its run has not. Pure.
+// What a stored plan says of steps that its run has not: its trials, with jitter or drawn lengths, and a longer run.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -27,5 +28,8 @@ struct StoredTrials {
 
 /// What its processes came to reserve, `fit` left out; none: its ranks draw no lengths.
 [[nodiscard]] std::optional<sim::DrawnMemory> stored_drawn_memory(const Run& run);
+
+/// What it reserves in a longer run (Prediction::settled); none: it does not say.
+[[nodiscard]] std::optional<Bytes> stored_settled_memory(const Run& run);
 
 }  // namespace foreshard::cli

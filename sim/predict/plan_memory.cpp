@@ -7,6 +7,7 @@
 
 #include "core/allocator/config.hpp"
 #include "sim/predict/confidence.hpp"
+#include "sim/predict/settled_memory.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -74,6 +75,19 @@ std::int64_t steady_retries(const Simulation& simulation) {
   return steps[simulation.steady].num_alloc_retries - steps[simulation.steady - simulation.cycle].num_alloc_retries;
 }
 
+/// What memory comes to behind the steps that a plan tells.
+Result<void> add_settled(const Workload& adapted, const MachineProfile& machine, const PredictRequest& request,
+                         const SimulationRequest& simulation, Prediction& p) {
+  const bool alike = adapted.recorded.empty() && request.differences.empty();
+  if (!records_streams(adapted, request.settings) || !adapted.has_timing || !alike || p.out_of_memory || p.deadlock)
+    return {};
+  auto settled = settled_memory(adapted, request.settings, machine, simulation, p.host_scale.factor);
+  FORESHARD_TRY(settled);
+  p.settled = *settled;
+  if (p.settled && p.settled->out_of_memory) p.may_run_out_of_memory = true;
+  return {};
+}
+
 }  // namespace
 
 void add_memory(const Workload& adapted, const PredictRequest& request, const Simulation& simulation, Prediction& p) {
@@ -119,6 +133,7 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
 Result<void> add_peak_range(const Workload& adapted, const MachineProfile& machine, const PredictRequest& request,
                             SimulationRequest simulation, bool host_priced, Prediction& p) {
   p.least_peaks = p.most_peaks = largest_peaks(p);
+  FORESHARD_TRY(add_settled(adapted, machine, request, simulation, p));
   if (!p.peaks_depend_on_time || p.out_of_memory) return {};
   simulation.steps.record = false;
   const double planned = simulation.options.host_scale;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "core/adapt/adapt.hpp"
@@ -26,6 +25,7 @@
 #include "sim/predict/difference_costs.hpp"
 #include "sim/predict/host_bound.hpp"
 #include "sim/predict/length_trials.hpp"
+#include "sim/predict/plan_host.hpp"
 #include "sim/predict/plan_memory.hpp"
 #include "sim/predict/plan_times.hpp"
 #include "sim/predict/price_sections.hpp"
@@ -39,7 +39,9 @@ namespace {
 
 constexpr Bytes kSmallestLimit = 2 * kMiB;  // the smallest segment (caching allocator 2.2)
 
-SimulationRequest simulation_of(const Workload& workload, const PredictRequest& request, const HostScale& host_scale) {
+/// Fails where host_of_plan() does.
+Result<SimulationRequest> simulation_of(const Workload& workload, const PredictRequest& request,
+                                        const MachineProfile& machine, const HostScale& scale) {
   SimulationRequest out;
   out.steps.steps = request.steps + steps_before_replay(request.settings);
   out.steps.synchronized = 1;
@@ -47,12 +49,12 @@ SimulationRequest simulation_of(const Workload& workload, const PredictRequest& 
   out.steps.ops_alone = request.ops_alone;
   out.steps.counts_events = !workload.has_timing;
   out.follow_recording = request.follow_recording;
-  out.options.host_scale = host_scale.factor;
-  if (records_streams(workload, request.settings) && !host_scale.host_bound)
-    out.options.host_scale = std::sqrt(host_scale.factor * host_scale.recorded_factor);
   out.memory_limit = request.memory_limit;
   out.threads = request.threads;
   out.kept_ranks = request.kept_ranks;
+  const auto host = host_of_plan(workload, request.settings, machine, out, scale);
+  FORESHARD_TRY(host);
+  out.options.host_scale = *host;
   return out;
 }
 
@@ -226,6 +228,20 @@ Result<double> retries_of(const Workload& adapted, const PredictRequest& request
   const Simulation& without = ranks->simulation;
   if (without.outcome.out_of_memory || without.deadlock || without.steady != simulation.steady) return 0.0;
   return std::max(0.0, (simulation.steady_step() - without.steady_step()).ms());
+}
+
+/// What the simulation says but of time. `host_priced`: host times are a profile's (add_peak_range()).
+Result<void> add_all_memory(const Workload& adapted, const MachineProfile& machine, const PredictRequest& request,
+                            const SimulationRequest& wanted, const Simulation& simulation, bool host_priced,
+                            Prediction& p) {
+  p.deadlock = simulation.deadlock;
+  p.collectives_ran = simulation.collectives_ran;
+  add_memory(adapted, request, simulation, p);
+  FORESHARD_TRY(add_peak_range(adapted, machine, request, wanted, host_priced, p));
+  if (!adapted.has_timing)
+    p.warnings.push_back(
+        "the workload has no timing (no profiler trace of eager steps was imported): only memory is predicted");
+  return {};
 }
 
 /// The same job again and again, with what chance does to it.
@@ -536,7 +552,9 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   if (elsewhere) move_to(machine, *elsewhere, request.settings.pytorch, adapted->workload, p);
   const auto priced = exchange_sections(workload, machine, request.settings, adapted->workload, p);
   const Workload& w = changes ? adapted->workload : workload;
-  SimulationRequest simulation_request = simulation_of(w, request, p.host_scale);
+  auto wanted_simulation = simulation_of(w, request, machine, p.host_scale);
+  FORESHARD_TRY(wanted_simulation);
+  SimulationRequest& simulation_request = *wanted_simulation;
   p.run.units = w.units;
   p.run.labels = w.labels;
   AdaptedRanks others;
@@ -544,10 +562,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   auto ranks = with_bound(w, request, machine, simulation_request, others, bound, p);
   FORESHARD_TRY(ranks);
   const Simulation& simulation = ranks->simulation;
-  p.deadlock = simulation.deadlock;
-  p.collectives_ran = simulation.collectives_ran;
-  add_memory(w, request, simulation, p);
-  FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, priced.has_value(), p));
+  FORESHARD_TRY(add_all_memory(w, machine, request, simulation_request, simulation, priced.has_value(), p));
   const bool timed = w.has_timing && p.time_unknown.empty() && !p.out_of_memory && !p.deadlock && !request.memory_only;
   if (timed && request.step_alone) FORESHARD_TRY(add_step_alone(workload, w, machine, request, simulation, p));
   if (timed && !request.step_alone) {
@@ -569,9 +584,6 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   }
   add_work(workload, w, machine, request.settings, timed && !request.step_alone, p);
   count_lengths(request, machine, others, p);
-  if (!w.has_timing)
-    p.warnings.push_back(
-        "the workload has no timing (no profiler trace of eager steps was imported): only memory is predicted");
   judge_workload(workload, w, machine, p);
   judge_steps(workload, p);
   judge_prices(w, simulation, p);

@@ -26,6 +26,7 @@
 #include "sim/predict/interval.hpp"
 #include "sim/predict/rank_difference.hpp"
 #include "sim/predict/reprice.hpp"
+#include "sim/predict/settled_memory.hpp"
 #include "sim/predict/step_floor.hpp"
 #include "sim/predict/trial_times.hpp"
 #include "sim/predict/utilization.hpp"
@@ -146,7 +147,9 @@ struct Prediction {
   /// Then, each over hosts that are faster and slower (add_peak_range()); else both equal `peaks`.
   MemoryPeaks least_peaks;
   MemoryPeaks most_peaks;
-  bool may_run_out_of_memory = false;  ///< with one of those hosts, where `out_of_memory` is none
+  /// Then, of steps that are alike on ranks that are alike: what memory comes to in a longer run.
+  std::optional<SettledMemory> settled;
+  bool may_run_out_of_memory = false;  ///< with one of those hosts, or later, where `out_of_memory` is none
   bool addresses_invented = false;     ///< some segment addresses are the driver model's, which can break ties
 
   /// What ran for each kind of collective, and why it is not what was asked for.

@@ -23,6 +23,7 @@ void fill(const Prediction& p, SweepPoint& point) {
   point.peaks = largest_peaks(p);
   point.least_reserved = std::min(point.peaks.reserved, p.peaks_depend_on_time ? p.least_peaks.reserved : ~Bytes{0});
   point.most_reserved = std::max(point.peaks.reserved, p.most_peaks.reserved);
+  if (p.settled) point.most_reserved = std::max(point.most_reserved, p.settled->reserved);
   point.may_run_out_of_memory = p.may_run_out_of_memory;
   point.num_alloc_retries = p.num_alloc_retries;
   point.step_num_alloc_retries = p.step_num_alloc_retries;
