@@ -381,7 +381,9 @@ void add_whole_times(const Workload& workload, const PredictRequest& request, co
   const Simulation& simulation = ranks.simulation;
   if (ranks.job) bound_of_ranks(machine.prediction, ranks, simulation.steady_step().ms() - retries, bound);
   add_times(machine.prediction, workload, request.settings, simulation, bound, p);
-  p.retries_ms = retries * applied_anchor(machine.prediction, p);
+  const double anchor = applied_anchor(machine.prediction, p);
+  p.retries_ms = retries * anchor;
+  if (p.settled) p.settled->step_time = p.settled->step_time.scaled(anchor);
 }
 
 Result<void> check_fabric(const Settings& settings, const Network& network) {
