@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 #include "core/explain/explanation.hpp"
 #include "tests/viz/pack/decode.hpp"
@@ -26,7 +28,7 @@ Run busy_run() {
   run.allocator.push_back({AllocatorAction::segment_alloc, 0x100000, 16 * kGiB, kComputeStream, us(0), {}});
   std::vector<Address> places;  // no two blocks in use lie over each other
   for (std::uint64_t i = 0; i < 16384; ++i) places.push_back(0x100000 + i * kMiB);
-  std::vector<std::pair<std::int64_t, std::uint32_t>> open;
+  std::set<std::pair<std::int64_t, std::uint32_t>> open;
   std::uint64_t state = 1;
   const auto below = [&state](std::uint64_t limit) {
     state = state * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -35,9 +37,9 @@ Run busy_run() {
   std::int64_t time = 1000;
   for (std::uint32_t i = 0; i < 16000; ++i) {
     time += static_cast<std::int64_t>(i % 500 == 0 ? 5'000'000 : below(2000));
-    while (!open.empty() && open.front().first <= time) {
-      const BlockRecord& of = run.blocks[open.front().second];
-      const BlockId id{open.front().second};
+    while (!open.empty() && open.begin()->first <= time) {
+      const BlockId id{open.begin()->second};
+      const BlockRecord& of = run.blocks[id.value];
       run.allocator.push_back(
           {AllocatorAction::free_requested, of.address, of.requested, of.stream, Nanoseconds{time}, id});
       const std::int64_t later = id.value % 10 == 0 ? 700 : 0;
@@ -59,8 +61,7 @@ Run busy_run() {
     run.blocks.push_back(block);
     run.allocator.push_back(
         {AllocatorAction::alloc, block.address, block.requested, block.stream, Nanoseconds{time}, BlockId{i}});
-    open.emplace_back(time + static_cast<std::int64_t>(below(3) == 0 ? below(40'000) : below(9'000'000)), i);
-    std::sort(open.begin(), open.end());
+    open.emplace(time + static_cast<std::int64_t>(below(3) == 0 ? below(40'000) : below(9'000'000)), i);
   }
   return run;
 }
