@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Measures what single kernels of eager PyTorch cost on one GPU, and what issuing them costs the host.
 
-    python3 tools/probe_compute.py --out h200_compute.json [--part gemm|attention|memory|strided|sustained|host|all]
+    python3 tools/probe_compute.py --out h200_compute.json [--part gemm|float8|attention|memory|strided|sustained|host|all]
 
 One JSON document: machine, versions, date, and
   gemm       [dtype, use, batch, m, n, k, µs, kernel]    use: forward, dgrad, wgrad as nn.Linear's autograd lays the
              operands out; square, random, bmm, addmm (bias in the epilogue). m × k by k × n.
+  float8     {"gemm": [as gemm: torch._scaled_mm with one scale a tensor and a result in bfloat16; forward: e4m3 by e4m3 with
+             fast accumulation, dgrad and wgrad: e5m2 by e4m3 without, square and random: as forward],
+             "sustained": {model and tokens: [[m, n, k, µs], ...] of its layers' linears after three seconds of them}}
   attention  [dtype, causal, batch, heads, kv_heads, seq, head_dim, forward µs, backward µs, forward kernels, backward kernels]
   memory     [access, op, dtype, elements, bytes, cold µs, hot µs]   access: foreshard's word for the walk; bytes as
              MemoryAccess counts them (each tensor once). cold: tensors not touched for more than the L2's size.
@@ -190,6 +193,74 @@ def probe_gemm(reps):
             del made
     torch.backends.cuda.matmul.allow_tf32 = False
     return rows
+
+
+# ---------------------------------------------------------------------------------------------------------- float8
+def float8_list():
+    """(use, m, n, k) of products whose sizes are multiples of 16, as float8 wants them."""
+    cases = []
+    for tokens in (256, 512, 1024, 2048, 4096, 8192):
+        for out, inner in LINEARS:
+            if tokens * out * inner <= 8192 * 28672 * 8192 and out < 30000:
+                cases += [("forward", tokens, out, inner), ("dgrad", tokens, inner, out), ("wgrad", out, inner, tokens)]
+    cases += [("square", s, s, s) for s in (128, 256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384)]
+    state = 54321
+    def rnd():
+        nonlocal state
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        return (state >> 33) / 2**31
+    for _ in range(90):
+        cases.append(("random", *(int(64 * 2 ** (7.5 * rnd())) // 16 * 16 for _ in range(3))))
+    return cases
+
+
+def make_float8(use, m, n, k):
+    backward = use in ("dgrad", "wgrad")
+    one = torch.ones((), device=DEV)
+    a = torch.randn(m, k, device=DEV).to(torch.float8_e5m2 if backward else torch.float8_e4m3fn)
+    b = torch.randn(n, k, device=DEV).to(torch.float8_e4m3fn).t()
+    return lambda: torch._scaled_mm(a, b, one, one, out_dtype=torch.bfloat16, use_fast_accum=not backward)
+
+
+def layer_linears(dim, ffn, kv, tokens):
+    linears = [(dim, dim), (kv, dim), (kv, dim), (dim, dim), (ffn, dim), (ffn, dim), (dim, ffn)]
+    forward = [("forward", tokens, out, inner) for out, inner in linears]
+    return forward + [case for out, inner in reversed(linears)
+                      for case in (("wgrad", out, inner, tokens), ("dgrad", tokens, inner, out))]
+
+
+def sustained_float8():
+    out = {}
+    for name, shape in {"llama-8b-1x4096": (4096, 14336, 1024, 4096), "llama-8b-4x4096": (4096, 14336, 1024, 16384),
+                        "llama-1b-4x2048": (2048, 8192, 512, 8192)}.items():
+        cases = layer_linears(*shape)
+        made = [make_float8(*case) for case in cases]
+        for _ in range(2):  # the first builds what is called
+            begin = time.time()
+            while time.time() - begin < 3:
+                for f in made * 20: f()
+                torch.cuda.synchronize()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as prof:
+            for f in made * 30: f()
+            torch.cuda.synchronize()
+        times = [e.duration_ns() for e in device_events(prof) if e.duration_ns() > 0 and "nvjet" in e.name()]
+        if len(times) != 30 * len(cases):
+            print(f"warning: {len(times)} kernels of {30 * len(cases)} calls", file=sys.stderr)
+            continue
+        out[name] = [[*case[1:], round(statistics.median(times[i::len(cases)]) / 1e3, 2)] for i, case in enumerate(cases)]
+    return out
+
+
+def probe_float8(reps):
+    rows, cases = [], float8_list()
+    for i in range(0, len(cases), 12):
+        chunk = cases[i:i + 12]
+        made = [make_float8(*case) for case in chunk]
+        for f in made: f(); f()
+        for case, calls in zip(chunk, traced(made, reps) or []):
+            use, m, n, k = case
+            rows.append(["float8", use, 1, m, n, k, total_us(calls), main_kernel(calls)])
+    return {"gemm": rows, "sustained": sustained_float8()}
 
 
 # ------------------------------------------------------------------------------------------------------- attention
@@ -629,7 +700,7 @@ def probe_strided(reps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--part", default="all", choices=["all", "gemm", "attention", "memory", "strided", "sustained", "host"])
+    parser.add_argument("--part", default="all", choices=["all", "gemm", "float8", "attention", "memory", "strided", "sustained", "host"])
     parser.add_argument("--reps", type=int, default=9)
     a = parser.parse_args()
     torch.manual_seed(0)
@@ -639,7 +710,8 @@ def main():
            "cudnn": torch.backends.cudnn.version(), "date": datetime.date.today().isoformat(),
            "command": "python3 tools/probe_compute.py --part " + a.part, "reps": a.reps,
            "allow_tf32_default": torch.backends.cuda.matmul.allow_tf32}
-    parts = {"host": lambda: {**probe_host(), **probe_host_stack()}, "gemm": lambda: probe_gemm(a.reps), "attention": lambda: probe_attention(a.reps),
+    parts = {"host": lambda: {**probe_host(), **probe_host_stack()}, "gemm": lambda: probe_gemm(a.reps),
+             "float8": lambda: probe_float8(a.reps), "attention": lambda: probe_attention(a.reps),
              "memory": lambda: probe_memory(a.reps), "strided": lambda: probe_strided(a.reps), "sustained": probe_sustained}
     for name, run in parts.items():
         if a.part not in ("all", name):

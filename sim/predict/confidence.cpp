@@ -238,8 +238,8 @@ void judge_workload(const Workload& workload, const Workload& adapted, const Mac
   if (!measures_own_kernels(machine, workload)) estimate(std::string(kOwnKernelsEstimate), p);
   if (!measures_float8(machine, workload))
     estimate(machine.peaks.matrix_float8 > 0
-                 ? "float8 GEMMs are priced as bfloat16's at the data sheet's float8 rate: none was measured on this "
-                   "machine (foreshard probe does)"
+                 ? "float8 GEMMs are priced as bfloat16's at the data sheet's float8 rate: the machine profile has no "
+                   "measured ones (foreshard probe measures them)"
                  : "float8 GEMMs are priced as bfloat16's: the machine profile has no float8 rate",
              p);
   p.emulated = workload.lowering == Lowering::foreshard && adapted.has_timing && !computes(adapted);

@@ -79,6 +79,24 @@ TEST_CASE("GEMMs are within the stated error of the measured ones") {
   CHECK(unaligned.mean() < 0.25);
 }
 
+TEST_CASE("GEMMs in float8, priced by bfloat16's constants at its own peak, are within the stated error") {
+  Errors every;
+  Errors large;
+  const Json document = Json::parse(std::ifstream("sim/machine/measured/h200_float8.json"));
+  for (const Json& row : document["float8"]["gemm"]) {
+    const auto extent = [&](int i) { return row[i].get<std::uint64_t>(); };
+    KernelWork work{KernelClass::gemm, {}, 0, 0, {}};
+    work.math = {KernelMath::Kind::gemm, DType::float8_e4m3fn, false, 1, extent(3), extent(4), extent(5)};
+    const double us = row[6].get<double>();
+    every.add(price_kernel(unloaded(), work).time.us(), us);
+    if (us >= 40) large.add(price_kernel(unloaded(), work).time.us(), us);
+  }
+  CHECK(every.values.size() > 600);
+  CHECK(large.values.size() > 200);
+  CHECK(large.mean() < 0.07);
+  CHECK(every.mean() < 0.12);
+}
+
 TEST_CASE("attention is within the stated error of the measured one") {
   Errors forward;
   Errors backward;
