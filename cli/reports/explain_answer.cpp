@@ -171,7 +171,9 @@ std::optional<Bytes> other_limit(const ExplainReport& report, const RunAnswer& r
   if (ran.deadlock) return std::nullopt;  // nothing of it is simulated again
   if (!report.memory_limit || report.run.info.kind != RunKind::planned || ran.capacity == report.memory_limit)
     return std::nullopt;
-  const bool retried = result_number(report.run, "num_alloc_retries").value_or(0) > 0;
+  const auto settled = stored_settled_memory(report.run);
+  const bool retried =
+      result_number(report.run, "num_alloc_retries").value_or(0) > 0 || (settled && settled->num_alloc_retries > 0);
   return ran.out_of_memory || retried ? ran.capacity : std::nullopt;
 }
 
@@ -250,9 +252,11 @@ RunAnswer fit_of(const ExplainReport& report) {
   answer.capacity = report.memory_limit;
   answer.capacity_of = "--memory-limit";
   if (stored_drawn_memory(report.run)) return drawn_fit_of(report, std::move(answer));
-  if (!says_nothing && (within_limit(answer) || !report.remedies || report.remedies->out_of_memory)) return answer;
+  const bool later = report.remedies && report.remedies->most_reserved > report.remedies->before.reserved;
+  const bool as_it_was = within_limit(answer) && !later;  // and not more in a longer run
+  if (!says_nothing && (as_it_was || !report.remedies || report.remedies->out_of_memory)) return answer;
   answer.out_of_memory = report.remedies && report.remedies->out_of_memory;
-  answer.peak_reserved = report.remedies ? std::optional(report.remedies->before.reserved) : std::nullopt;
+  answer.peak_reserved = report.remedies ? std::optional(report.remedies->most_reserved) : std::nullopt;
   answer.grew_last = 0;  // that is as it ran
   return answer;
 }
@@ -276,6 +280,9 @@ std::string fit_answer(const ExplainReport& report) {
   if (within_limit(answer))
     return fit_line(answer) +
            (*ran.peak_reserved == *answer.peak_reserved ? std::string()
+            : *ran.peak_reserved < *answer.peak_reserved
+                ? fmt::format("; simulated in a longer run{}: as it ran, {} were reserved",
+                              report.remedies->retries_each_step ? " under that limit, with retries" : "", peak)
             : ran.out_of_memory
                 ? fmt::format("; simulated under that limit: as it ran, it ran out of memory, at {}", peak)
                 : fmt::format("; simulated under that limit, where the allocator gives cached "

@@ -44,10 +44,9 @@ double share_of(double part, double whole) {
 
 /// Where record_stream makes the peak follow the host's speed: between what.
 std::string host_range_words(const sim::Prediction& p) {
-  const Bytes most = std::max(p.most_peaks.reserved, p.settled ? p.settled->reserved : 0);
-  if (p.least_peaks.reserved == most) return {};
-  return fmt::format(" ({} to {} with the host's speed{})", format_bytes(p.least_peaks.reserved), format_bytes(most),
-                     p.may_run_out_of_memory ? ", or out of memory" : "");
+  if (p.least_peaks.reserved == p.most_peaks.reserved) return {};
+  return fmt::format(" ({} to {} with the host's speed{})", format_bytes(p.least_peaks.reserved),
+                     format_bytes(p.most_peaks.reserved), p.may_run_out_of_memory ? ", or out of memory" : "");
 }
 
 /// ", if it is an h200": what "fits" depends on where nobody has said which machine it is; a limit that was asked for
@@ -125,38 +124,45 @@ std::string retries_words(const sim::Prediction& p) {
                      p.cycle > 1 ? "a step" : "of it");
 }
 
-/// Whether a longer run reserves more than the steps that are told, which have not met the limit.
-bool grows_later(const sim::Prediction& p) {
-  return p.settled && !p.settled->out_of_memory && p.num_alloc_retries == 0 &&
-         p.settled->reserved > largest_peaks(p).reserved;
+/// Whether a longer run is another answer than the steps that are told: it reserves more, meets the limit or does not
+/// come to its end.
+bool differs_later(const sim::Prediction& p) {
+  if (!p.settled) return false;
+  return runs_out_later(p) || p.settled->num_alloc_retries > 0 || most_reserved(p) > largest_peaks(p).reserved;
 }
 
-/// ", and still growing", or what a longer run pays where it meets the limit.
+/// What a longer run pays where it meets the limit: "; 12 retries in steps 6 to 63 make the mean step 35.65 ms".
 std::string limit_words(const sim::SettledMemory& settled) {
-  if (settled.steps == 0) return settled.grows ? ", and still growing" : "";
-  return fmt::format(", with {} in {} steps from step {} on, which take {} each in the mean",
-                     counted(settled.num_alloc_retries, "retry", "retries"), settled.steps, settled.first_retry,
-                     milliseconds(settled.step_time.ms()));
+  if (settled.num_alloc_retries == 0) return settled.grows ? "; it still grows then" : "";
+  const std::string retries = counted(settled.num_alloc_retries, "retry", "retries");
+  const std::int32_t last = settled.first_retry + settled.steps - 1;
+  if (settled.step_time.count == 0) return fmt::format("; {} in steps {} to {}", retries, settled.first_retry, last);
+  return fmt::format("; {} in steps {} to {} make{} the mean step {}", retries, settled.first_retry, last,
+                     settled.num_alloc_retries == 1 ? "s" : "", milliseconds(settled.step_time.ms()));
 }
 
 /// Of memory that grows behind the steps that are told, as record_stream's does.
-std::string growing_memory_line(const sim::Prediction& p, bool assumed) {
+std::string longer_run_line(const sim::Prediction& p, bool assumed) {
   const sim::SettledMemory& settled = *p.settled;
-  const Bytes left = p.memory_capacity - std::min(p.memory_capacity, settled.reserved);
-  return fmt::format(
-      "{}{}: {}{} of {} reserved from step {} on{}, {} ({:.0f} %) left; {} in the steps told here, before "
-      "record_stream's blocks wait for as long as the launch queue lets the host go ahead",
-      p.may_run_out_of_memory ? "may not fit" : "fits", if_machine(p, assumed), format_bytes(settled.reserved),
-      host_range_words(p), format_bytes(p.memory_capacity), settled.step, limit_words(settled),
-      format_bytes(printed_difference(p.memory_capacity, p.memory_capacity - left)),
-      share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)),
-      format_bytes(largest_peaks(p).reserved));
+  const std::string told =
+      fmt::format("; the steps told here reserve {}{}", format_bytes(largest_peaks(p).reserved), host_range_words(p));
+  if (settled.out_of_memory)
+    return fmt::format("does not fit{}: step {} of a longer run is out of memory, with {} of {} reserved until then{}",
+                       if_machine(p, assumed), settled.step, format_bytes(settled.reserved),
+                       format_bytes(p.memory_capacity), told);
+  const Bytes left = free_at_peak(p);
+  return fmt::format("{}{}: comes to {} of {} reserved (first in step {}), {} ({:.0f} %) left{}{}",
+                     p.may_run_out_of_memory ? "may not fit" : "fits", if_machine(p, assumed),
+                     format_bytes(most_reserved(p)), format_bytes(p.memory_capacity), settled.step,
+                     format_bytes(printed_difference(p.memory_capacity, p.memory_capacity - left)),
+                     share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)), limit_words(settled),
+                     told);
 }
 
 std::string memory_line(const sim::Prediction& p, bool assumed) {
   if (p.drawn_memory) return drawn_memory_line(p, *p.drawn_memory, assumed);
   if (p.out_of_memory) return fmt::format("does not fit{}: {}", if_machine(p, assumed), out_of_memory_words(p));
-  if (grows_later(p)) return growing_memory_line(p, assumed);
+  if (differs_later(p)) return longer_run_line(p, assumed);
   const Bytes left = free_at_peak(p);
   std::string line =
       fmt::format("{}{}: {}{} of {} reserved at the peak{}, {} ({:.0f} %) left",
@@ -576,7 +582,7 @@ std::string_view rate_unit(const Settings& settings) {
 }
 
 Bytes free_at_peak(const sim::Prediction& p) {
-  const Bytes most = largest_peaks(p).reserved;
+  const Bytes most = most_reserved(p);
   return p.out_of_memory || p.lengths_run_out() || most > p.memory_capacity ? 0 : p.memory_capacity - most;
 }
 

@@ -244,7 +244,7 @@ Json settled_json(const sim::Prediction& p) {
           {"first_retry", retries ? Json(settled.first_retry) : Json(nullptr)},
           {"steps_from_there", settled.steps},
           {"num_alloc_retries", settled.num_alloc_retries},
-          {"step_ms_from_there", retries ? Json(settled.step_time.ms()) : Json(nullptr)}};
+          {"step_ms_from_there", retries ? time_value(p, settled.step_time.ms()) : Json(nullptr)}};
 }
 
 void add_memory(const sim::Prediction& p, Json& json) {
@@ -273,7 +273,7 @@ void add_memory(const sim::Prediction& p, Json& json) {
   json["retries_ms"] = p.has_time ? Json(p.retries_ms) : Json(nullptr);
   json["memory_capacity_bytes"] = p.memory_capacity;
   json["free_at_peak_bytes"] = free_at_peak(p);
-  json["out_of_memory"] = p.out_of_memory.has_value() || p.lengths_run_out();
+  json["out_of_memory"] = p.out_of_memory.has_value() || p.lengths_run_out() || runs_out_later(p);
   json["may_run_out_of_memory"] = p.may_run_out_of_memory;
   if (p.out_of_memory) {
     const FailedPlace place = failed_place(p.run);

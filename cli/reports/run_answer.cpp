@@ -74,14 +74,16 @@ void add_peak(const Run& run, RunAnswer& answer) {
     if (const auto drawn = stored_drawn_memory(run))
       answer.peak_reserved = std::max(*answer.peak_reserved, drawn->most);
     if (const auto settled = stored_settled_memory(run))
-      answer.peak_reserved = std::max(*answer.peak_reserved, *settled);
+      answer.peak_reserved = std::max(*answer.peak_reserved, settled->reserved);
   } else {
     std::vector<Bytes> reserved;
     for (const StepRecord& step : run.steps)
       if (step.recording != Recording::trace && step.peaks.reserved > 0) reserved.push_back(step.peaks.reserved);
     if (!reserved.empty()) answer.peak_reserved = *std::max_element(reserved.begin(), reserved.end());
-    if (reserved.size() > 2 && reserved.back() > reserved.rbegin()[1])
-      answer.grew_last = reserved.back() - reserved.rbegin()[1];
+    if (reserved.size() > 2) {
+      const Bytes before = *std::max_element(reserved.begin(), reserved.end() - 1);
+      answer.grew_last = reserved.back() - std::min(reserved.back(), before);
+    }
   }
   answer.may_run_out_of_memory = result_of(run, "may_run_out_of_memory") == Json(true);
   answer.out_of_memory = std::any_of(run.allocator.begin(), run.allocator.end(), [](const AllocatorRecord& record) {

@@ -22,7 +22,7 @@ struct RunAnswer {
   std::vector<std::string> warnings;
   bool valid = true;
   bool out_of_memory = false;
-  bool may_run_out_of_memory = false;  ///< a plan under record_stream: with a host of another speed
+  bool may_run_out_of_memory = false;  ///< a plan under record_stream: with another host, or later
   bool deadlock = false;
   std::optional<double> step_ms;
   std::string step_source;  ///< "predicted", "measured" or "profiled"
@@ -31,7 +31,7 @@ struct RunAnswer {
   std::string rate_unit;         ///< "tokens/s/GPU"
   sim::Utilization utilization;  ///< MFU; of a plan what it says
   std::optional<Bytes> peak_reserved;
-  Bytes grew_last = 0;            ///< of a recording of three steps and more: how much more the last one reserves
+  Bytes grew_last = 0;  ///< of a recording of three steps and more: how much more the last reserves than any other
   std::optional<Bytes> capacity;  ///< what the caching allocator may take; none: neither machine nor trace says it
   std::string capacity_of;        ///< for people: "h200", "the plan's limit", "the recorded GPU"
 };

@@ -106,7 +106,7 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
   summary.not_in_run = not_in_run(run);
   summary.trials = stored_trials(run);
   summary.drawn_memory = stored_drawn_memory(run);
-  summary.settled_reserved = stored_settled_memory(run);
+  if (const auto settled = stored_settled_memory(run)) summary.settled_reserved = settled->reserved;
   summary.no_time = step_time_unknown(run);
   summary.failure = plan_failure(run);
   summary.ends = plan_end(run);

@@ -1,5 +1,6 @@
 #include "cli/reports/stored_trials.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_io.hpp"
@@ -51,9 +52,14 @@ std::optional<StoredTrials> stored_trials(const Run& run) {
   return out;
 }
 
-std::optional<Bytes> stored_settled_memory(const Run& run) {
-  const std::uint64_t reserved = count(stored(run, "settled_memory"), "reserved_bytes");
-  return reserved > 0 ? std::optional(reserved) : std::nullopt;
+std::optional<sim::SettledMemory> stored_settled_memory(const Run& run) {
+  const nlohmann::json settled = stored(run, "settled_memory");
+  if (count(settled, "reserved_bytes") == 0) return std::nullopt;
+  sim::SettledMemory out;
+  out.reserved = count(settled, "reserved_bytes");
+  out.num_alloc_retries =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(count(settled, "num_alloc_retries"), 1U << 30));
+  return out;
 }
 
 std::optional<sim::DrawnMemory> stored_drawn_memory(const Run& run) {

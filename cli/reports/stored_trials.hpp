@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/run/run.hpp"
+#include "sim/predict/settled_memory.hpp"
 #include "sim/predict/trial_times.hpp"
 
 namespace foreshard::cli {
@@ -29,7 +30,7 @@ struct StoredTrials {
 /// What its processes came to reserve, `fit` left out; none: its ranks draw no lengths.
 [[nodiscard]] std::optional<sim::DrawnMemory> stored_drawn_memory(const Run& run);
 
-/// What it reserves in a longer run (Prediction::settled); none: it does not say.
-[[nodiscard]] std::optional<Bytes> stored_settled_memory(const Run& run);
+/// What it reserves in a longer run, and its retries there (Prediction::settled); none: it does not say.
+[[nodiscard]] std::optional<sim::SettledMemory> stored_settled_memory(const Run& run);
 
 }  // namespace foreshard::cli

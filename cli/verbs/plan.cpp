@@ -66,7 +66,7 @@ bool own_program_fails(const sim::Differences& ranks, const sim::Prediction& p) 
 /// Why a plan is not compared with that of another version; empty: it is.
 std::string not_compared(const sim::Prediction& p) {
   if (p.deadlock) return "this plan deadlocks";
-  if (p.out_of_memory || p.lengths_run_out()) return "this plan runs out of memory";
+  if (p.out_of_memory || p.lengths_run_out() || runs_out_later(p)) return "this plan runs out of memory";
   if (!p.ranks.empty()) return "ranks that differ are planned under one version only; plan without them to see";
   return {};
 }
@@ -240,7 +240,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
     if (options.json || std::find(p->not_valid.begin(), p->not_valid.end(), warning) == p->not_valid.end())
       console.warn(warning);
   report_failure(console, *p);
-  if (p->out_of_memory || p->lengths_run_out()) return static_cast<int>(ErrorKind::out_of_memory);
+  if (p->out_of_memory || p->lengths_run_out() || runs_out_later(*p)) return static_cast<int>(ErrorKind::out_of_memory);
   return p->deadlock || p->link_ends_job() ? static_cast<int>(ErrorKind::deadlock) : static_cast<int>(kDone);
 }
 

@@ -84,7 +84,7 @@ Result<void> add_settled(const Workload& adapted, const MachineProfile& machine,
   auto settled = settled_memory(adapted, request.settings, machine, simulation, p.host_scale.factor);
   FORESHARD_TRY(settled);
   p.settled = *settled;
-  if (p.settled && p.settled->out_of_memory) p.may_run_out_of_memory = true;
+  if (p.settled && !p.time_unknown.empty()) p.settled->step_time = {};
   return {};
 }
 
@@ -148,11 +148,13 @@ Result<void> add_peak_range(const Workload& adapted, const MachineProfile& machi
   simulation.options.host_scale = planned;
   simulation.options.first_collective_wait = kRanksApart;
   FORESHARD_TRY(add_peaks(adapted, machine, request, simulation, p));
-  p.warnings.push_back(fmt::format(
-      "record_stream: a freed block comes back when the GPU has passed it, so peaks follow the host: reserved {:.2f} "
-      "GiB, between {:.2f} and {:.2f} for hosts from {:.0f} % faster to {:.0f} % slower and ranks that begin apart",
-      gib(p.peaks.reserved), gib(p.least_peaks.reserved), gib(p.most_peaks.reserved), (1 - fast / planned) * 100,
-      (slow / planned - 1) * 100));
+  p.warnings.push_back(
+      fmt::format("record_stream: a freed block comes back when the GPU has passed it, so peaks follow the host: in "
+                  "the steps told here reserved "
+                  "{:.2f} GiB, between {:.2f} and {:.2f} for hosts from {:.0f} % faster to {:.0f} % slower and ranks "
+                  "that begin apart",
+                  gib(p.peaks.reserved), gib(p.least_peaks.reserved), gib(p.most_peaks.reserved),
+                  (1 - fast / planned) * 100, (slow / planned - 1) * 100));
   return {};
 }
 

@@ -18,8 +18,8 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
 /// How far peaks move with the host's speed, where freed blocks wait for the GPU: further simulations of `simulation`'s
 /// request, from hosts as fast as the unprofiled one to hosts as slow as the recorded one, and
 /// /prediction/host_speed_range beyond both (of a model, and where `host_priced`: host times are a profile's,
-/// model_host); and one in which the other ranks begin the first collective late, as in a first step. Fails where
-/// simulate() does.
+/// model_host); and one in which the other ranks begin the first collective late, as in a first step. And what a longer
+/// run comes to (Prediction::settled). Fails where simulate() does.
 [[nodiscard]] Result<void> add_peak_range(const Workload& adapted, const MachineProfile& machine,
                                           const PredictRequest& request, SimulationRequest simulation, bool host_priced,
                                           Prediction& p);

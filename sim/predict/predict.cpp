@@ -441,6 +441,7 @@ Result<void> add_step_alone(const Workload& workload, const Workload& adapted, c
   }
   const double anchor = applied_anchor(machine.prediction, p);
   if (request.keep_run) stretch(p.run, anchor);
+  if (p.settled) p.settled->step_time = p.settled->step_time.scaled(anchor);
   add_step(machine.prediction, simulation, anchor, p);
   judge_host_calls(workload, request.settings, p);
   return {};
@@ -502,6 +503,24 @@ std::size_t largest_step(const std::vector<PredictedStep>& steps) {
 MemoryPeaks largest_peaks(const Prediction& prediction) {
   const bool several = !prediction.out_of_memory && !prediction.steps.empty();
   return several ? prediction.steps[largest_step(prediction.steps)].peaks : prediction.peaks;
+}
+
+Bytes most_reserved(const Prediction& prediction) {
+  const Bytes told = largest_peaks(prediction).reserved;
+  return prediction.settled ? std::max(told, prediction.settled->reserved) : told;
+}
+
+bool runs_out_later(const Prediction& prediction) {
+  return prediction.settled && prediction.settled->out_of_memory;
+}
+
+bool keeps_retrying(const Prediction& prediction) {
+  return prediction.step_num_alloc_retries > 0 || (prediction.settled && prediction.settled->num_alloc_retries > 0);
+}
+
+double lasting_step_ms(const Prediction& prediction) {
+  const bool later = prediction.has_time && prediction.step_num_alloc_retries == 0 && keeps_retrying(prediction);
+  return later ? prediction.settled->step_time.ms() : prediction.step_ms;
 }
 
 Result<void> check_memory_limit(std::optional<Bytes> limit, const MachineProfile& machine) {

@@ -149,7 +149,7 @@ struct Prediction {
   MemoryPeaks most_peaks;
   /// Then, of steps that are alike on ranks that are alike: what memory comes to in a longer run.
   std::optional<SettledMemory> settled;
-  bool may_run_out_of_memory = false;  ///< with one of those hosts, or later, where `out_of_memory` is none
+  bool may_run_out_of_memory = false;  ///< with one of those hosts, where `out_of_memory` is none
   bool addresses_invented = false;     ///< some segment addresses are the driver model's, which can break ties
 
   /// What ran for each kind of collective, and why it is not what was asked for.
@@ -228,6 +228,14 @@ struct Prediction {
 /// Where recorded steps differ, the peaks of the one with the largest peak of reserved memory, which decides what fits;
 /// else those of the last.
 [[nodiscard]] MemoryPeaks largest_peaks(const Prediction& prediction);
+/// What the process comes to reserve: of these, or of a longer run (Prediction::settled).
+[[nodiscard]] Bytes most_reserved(const Prediction& prediction);
+/// Whether a longer run is out of memory, where the told steps are not.
+[[nodiscard]] bool runs_out_later(const Prediction& prediction);
+/// Whether the allocator retries in the steady step, or later again and again.
+[[nodiscard]] bool keeps_retrying(const Prediction& prediction);
+/// The step, or where that has none and a longer run retries again and again the mean there; ms, 0: not known.
+[[nodiscard]] double lasting_step_ms(const Prediction& prediction);
 
 /// Whether the workload was made from a model: its kernels say what they compute and the machine prices them. Nothing
 /// was recorded, so nothing is calibrated or anchored.

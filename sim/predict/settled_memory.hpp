@@ -32,7 +32,7 @@ struct SettledMemory {
   std::int32_t first_retry = 0;        ///< the first step, from 1, with one
   std::int32_t steps = 0;              ///< from it to the last that was played; 0: none has one
   std::int64_t num_alloc_retries = 0;  ///< of these
-  Nanoseconds step_time;               ///< their mean; of a plan that is not of a step alone anchored as its step
+  Nanoseconds step_time;               ///< their mean; in a Prediction anchored as its step
 };
 
 /// Plays `simulation`, whose steps are all alike, on a host of `host_scale` until it has settled; none: a step never

@@ -17,9 +17,9 @@ constexpr std::array<std::string_view, 2> kSizes{"batch", "seq"};
 constexpr std::array<std::string_view, 2> kSizeWords{"batch size", "sequence length"};
 
 SizeFits fits_of(const Prediction& p) {
-  if (p.out_of_memory || p.deadlock) return SizeFits::no;
+  if (p.out_of_memory || runs_out_later(p) || p.deadlock) return SizeFits::no;
   if (p.may_run_out_of_memory) return SizeFits::maybe;
-  return p.step_num_alloc_retries > 0 ? SizeFits::with_retries : SizeFits::yes;
+  return keeps_retrying(p) ? SizeFits::with_retries : SizeFits::yes;
 }
 
 class SizeSearch {
@@ -69,7 +69,7 @@ class SizeSearch {
     const auto p = predict(**workload, how_.machine, wanted);
     if (!p) return refuse(p.error());
     out.fits = fits_of(*p);
-    out.reserved = largest_peaks(*p).reserved;
+    out.reserved = most_reserved(*p);
   }
 
   const Simulated& how_;

@@ -28,7 +28,7 @@ Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings
   FORESHARD_TRY(p);
   Outcome out{largest_peaks(*p),
               p->has_time,
-              p->step_ms,
+              lasting_step_ms(*p),
               p->exposed_communication_ms,
               p->host_bound,
               p->interval.half_width(p->step_ms),
@@ -36,13 +36,14 @@ Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings
               p->valid,
               p->not_valid,
               p->emulated,
-              p->out_of_memory.has_value(),
-              p->step_num_alloc_retries > 0,
+              p->out_of_memory.has_value() || runs_out_later(*p),
+              keeps_retrying(*p),
               p->may_run_out_of_memory,
               p->warnings,
               {},
               p->time_unknown,
-              0};
+              0,
+              most_reserved(*p)};
   if (settings.offload) out.offloaded = offloaded_bytes(**workload, settings);
   if (p->deadlock) out.reason = "deadlock: " + p->deadlock->text;
   return out;

@@ -29,12 +29,13 @@ struct Outcome {
   std::vector<std::string> not_valid;
   bool emulated = false;
   bool out_of_memory = false;
-  bool retries_each_step = false;      ///< Prediction::step_num_alloc_retries is not 0
+  bool retries_each_step = false;      ///< keeps_retrying()
   bool may_run_out_of_memory = false;  ///< Prediction::may_run_out_of_memory
   std::vector<std::string> warnings;
   std::string reason;  ///< of a refusal or a deadlock
   std::vector<std::string> time_unknown;
   Bytes offloaded = 0;  ///< offloaded_bytes() of a rank; 0 without CPU offload
+  Bytes most_reserved = 0;
 };
 
 /// What all candidates have in common.

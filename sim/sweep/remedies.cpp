@@ -130,7 +130,8 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
       continue;
     }
     const Remedy remedy = as_remedy(request.settings, list[i], outcome, own, out);
-    if (remedy.saving > 0 || out.out_of_memory)
+    const bool grows_later = outcomes[i].most_reserved >= std::max(out.most_reserved, out.before.reserved);
+    if ((remedy.saving > 0 && !grows_later) || out.out_of_memory)
       out.useful.push_back(remedy);
     else
       ++out.useless;
@@ -187,6 +188,7 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   FORESHARD_TRY(base);
   Remedies out;
   out.before = base->peaks;
+  out.most_reserved = base->most_reserved;
   out.own_not_valid = base->not_valid;
   out.out_of_memory = base->out_of_memory;
   out.retries_each_step = base->retries_each_step;

@@ -34,7 +34,7 @@ struct Remedy {
   Settings settings;
   MemoryPeaks peaks;
   std::int64_t saving = 0;             ///< of peak reserved, against `before`; bytes
-  bool may_run_out_of_memory = false;  ///< with a host of another speed (Prediction::may_run_out_of_memory)
+  bool may_run_out_of_memory = false;  ///< with another host, or later (Prediction::may_run_out_of_memory)
   bool retries_each_step = false;      ///< as Outcome has it
   bool has_time = false;
   double step_ms = 0;
@@ -55,9 +55,10 @@ struct Remedy {
 };
 
 struct Remedies {
-  MemoryPeaks before;  ///< the run's own settings, simulated alike; until it ran out of memory, where it did
+  MemoryPeaks before;       ///< the run's own settings, simulated alike; until it ran out of memory, where it did
+  Bytes most_reserved = 0;  ///< … what they come to reserve (most_reserved())
   bool out_of_memory = false;
-  bool retries_each_step = false;  ///< the run's own settings, in the steady step
+  bool retries_each_step = false;  ///< the run's own settings (keeps_retrying())
   bool has_time = false;
   double step_ms = 0;
   std::vector<std::string> own_not_valid;  ///< what is against the run's own settings; empty: they are valid

@@ -21,12 +21,12 @@ void refuse(SweepPoint& point, const Error& error) {
 
 void fill(const Prediction& p, SweepPoint& point) {
   point.peaks = largest_peaks(p);
+  point.peaks.reserved = most_reserved(p);
   point.least_reserved = std::min(point.peaks.reserved, p.peaks_depend_on_time ? p.least_peaks.reserved : ~Bytes{0});
   point.most_reserved = std::max(point.peaks.reserved, p.most_peaks.reserved);
-  if (p.settled) point.most_reserved = std::max(point.most_reserved, p.settled->reserved);
   point.may_run_out_of_memory = p.may_run_out_of_memory;
   point.num_alloc_retries = p.num_alloc_retries;
-  point.step_num_alloc_retries = p.step_num_alloc_retries;
+  point.step_num_alloc_retries = std::max<std::int64_t>(p.step_num_alloc_retries, keeps_retrying(p) ? 1 : 0);
   point.valid = p.valid;
   point.not_valid = p.not_valid;
   point.not_measured = p.not_measured;
@@ -34,7 +34,7 @@ void fill(const Prediction& p, SweepPoint& point) {
   for (const std::string& warning : warnings(point.settings)) point.warnings.push_back(warning);
   point.not_as_asked = not_as_asked(p);
   point.has_time = p.has_time;
-  point.step_ms = p.step_ms;
+  point.step_ms = lasting_step_ms(p);
   point.host_ms = p.host_ms;
   point.exposed_communication_ms = p.exposed_communication_ms;
   point.exposed_all_to_all_ms = p.exposed_all_to_all_ms;
@@ -46,7 +46,7 @@ void fill(const Prediction& p, SweepPoint& point) {
   if (p.deadlock) {
     point.state = SweepPoint::State::deadlock;
     point.reason = p.deadlock->text;
-  } else if (p.out_of_memory) {
+  } else if (p.out_of_memory || runs_out_later(p)) {
     point.state = SweepPoint::State::out_of_memory;
   }
   if (point.state == SweepPoint::State::ran) point.tokens_per_s_per_gpu = work_per_second(p.work, point.step_ms);

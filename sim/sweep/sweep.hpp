@@ -63,9 +63,10 @@ struct SweepPoint {
   double difference = 0;            ///< Prediction::difference
   StepFloor floor;                  ///< Prediction::floor
   double tokens_per_s_per_gpu = 0;  ///< of samples where the model has no sequence; 0: batch unknown
-  MemoryPeaks peaks;                ///< of a point that ran out of memory: until then
+  /// Of a point that ran out of memory: until then. Reserved memory is most_reserved().
+  MemoryPeaks peaks;
   /// Of record_stream, whose peak follows the host's speed: the range of the peak of reserved memory, and whether a
-  /// point that ran may run out of memory with another host (Prediction::may_run_out_of_memory).
+  /// point that ran may run out of memory with another host, or later (Prediction::may_run_out_of_memory).
   Bytes least_reserved = 0;
   Bytes most_reserved = 0;
   bool may_run_out_of_memory = false;
@@ -75,7 +76,8 @@ struct SweepPoint {
   std::size_t not_measured = 0;        ///< Prediction::not_measured
   std::vector<std::string> warnings;
   std::vector<std::string> not_as_asked = {};  ///< not_as_asked() of its prediction
-  std::int64_t step_num_alloc_retries = 0;     ///< of num_alloc_retries those in the steady step (or cycle)
+  /// Of num_alloc_retries those in the steady step (or cycle); 1 where there is none, but keeps_retrying().
+  std::int64_t step_num_alloc_retries = 0;
 };
 
 /// What a point's prediction shares with those of the same source.

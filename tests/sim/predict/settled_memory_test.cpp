@@ -47,8 +47,8 @@ struct Planned {
     Run ignored;
     return simulate(workload, settings, machine, wanted, ignored).value().outcome.steps.back().peaks.reserved;
   }
-  [[nodiscard]] Prediction plan(const HostScale& scale = {}) const {
-    PredictRequest wanted{settings, {}, 4};
+  [[nodiscard]] Prediction plan(const HostScale& scale = {}, std::optional<Bytes> limit = {}) const {
+    PredictRequest wanted{settings, limit, 4};
     wanted.host_scale = scale;
     return predict(workload, machine, wanted).value();
   }
@@ -93,6 +93,22 @@ TEST_CASE("a limit that is met on the way costs retries, in a mean step that is 
   CHECK(tight.num_alloc_retries > 0);
   CHECK(tight.steps > 1);
   CHECK(tight.step_time.ms() > planned.plan().step_ms);
+}
+
+TEST_CASE("a plan counts retries of a longer run, whose mean step is anchored as its own") {
+  const Planned planned;
+  const Bytes limit = (planned.reserved_after(4) + planned.settled().reserved) / 2;
+  const Prediction p = planned.plan({}, limit);
+  CHECK(p.num_alloc_retries == 0);
+  CHECK(keeps_retrying(p));
+  CHECK(most_reserved(p) == p.settled->reserved);
+  HostScale anchored;
+  anchored.anchor = 1.02;
+  const Prediction longer = planned.plan(anchored, limit);
+  CHECK(longer.step_ms == Approx(1.02 * p.step_ms));
+  CHECK(longer.settled->step_time.ms() == Approx(1.02 * p.settled->step_time.ms()));
+  CHECK(lasting_step_ms(p) == p.settled->step_time.ms());
+  CHECK(lasting_step_ms(p) > p.step_ms);
 }
 
 TEST_CASE("a plan says what a longer run reserves; one whose blocks wait for nothing does not") {
