@@ -318,6 +318,17 @@ std::vector<std::string> drawn_memory_lines(const CompareReport& report) {
   return lines;
 }
 
+/// Of plans under record_stream what a longer run comes to reserve, where that is more than the peaks above.
+std::vector<std::string> longer_run_lines(const CompareReport& report) {
+  std::vector<std::string> lines;
+  for (const auto& [side, letter] : {std::pair(&report.a, 'A'), std::pair(&report.b, 'B')})
+    if (side->settled_reserved && side->peaks && *side->settled_reserved > side->peaks->reserved)
+      lines.push_back(
+          fmt::format("{}: a longer run comes to {} reserved, as its blocks wait for the GPU (record_stream)", letter,
+                      format_bytes(*side->settled_reserved)));
+  return lines;
+}
+
 /// Of steps that may be of several sizes: of which the peaks are; else empty.
 std::string memory_steps(const ComparedWork& work) {
   if (!work.steps_differ) return {};
@@ -412,6 +423,7 @@ std::vector<std::string> compare_answer(const CompareReport& report) {
   if (std::string unknown = contention_line(report); !unknown.empty()) lines.push_back(std::move(unknown));
   if (report.a.peaks && report.b.peaks && report.a.peaks->reserved > 0)
     lines.push_back(memory_line(report.work, report.a.peaks->reserved, report.b.peaks->reserved));
+  for (std::string& longer : longer_run_lines(report)) lines.push_back(std::move(longer));
   for (std::string& drawn : drawn_memory_lines(report)) lines.push_back(std::move(drawn));
   return lines;
 }
