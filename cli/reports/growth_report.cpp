@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cli/reports/counted.hpp"
+#include "cli/reports/stored_trials.hpp"
 #include "cli/terminal/printable.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
@@ -178,6 +179,8 @@ std::string growth_answer(const GrowthReport& report) {
   if (!growth.retries.empty())
     text += fmt::format("; {} {}", counted(static_cast<std::int64_t>(growth.retries.size()), "retry", "retries"),
                         has_prices(report) ? price_words(all_retries(growth)) : "whose price is not simulated");
+  if (const auto settled = stored_settled_memory(report.run); settled && settled->reserved > growth.reserved)
+    text += fmt::format("; of these steps alone: a longer run comes to {} (plan)", format_bytes(settled->reserved));
   return text;
 }
 
