@@ -22,7 +22,7 @@ struct RunAnswer {
   std::vector<std::string> warnings;
   bool valid = true;
   bool out_of_memory = false;
-  bool may_run_out_of_memory = false;  ///< a plan under record_stream: with another host, or later
+  bool may_run_out_of_memory = false;  ///< a plan under record_stream: with a host of another speed
   bool deadlock = false;
   std::optional<double> step_ms;
   std::string step_source;  ///< "predicted", "measured" or "profiled"

@@ -34,7 +34,7 @@ struct Remedy {
   Settings settings;
   MemoryPeaks peaks;
   std::int64_t saving = 0;             ///< of peak reserved, against `before`; bytes
-  bool may_run_out_of_memory = false;  ///< with another host, or later (Prediction::may_run_out_of_memory)
+  bool may_run_out_of_memory = false;  ///< with a host of another speed (Prediction::may_run_out_of_memory)
   bool retries_each_step = false;      ///< as Outcome has it
   bool has_time = false;
   double step_ms = 0;

@@ -66,7 +66,7 @@ struct SweepPoint {
   /// Of a point that ran out of memory: until then. Reserved memory is most_reserved().
   MemoryPeaks peaks;
   /// Of record_stream, whose peak follows the host's speed: the range of the peak of reserved memory, and whether a
-  /// point that ran may run out of memory with another host, or later (Prediction::may_run_out_of_memory).
+  /// point that ran may run out of memory with another host (Prediction::may_run_out_of_memory).
   Bytes least_reserved = 0;
   Bytes most_reserved = 0;
   bool may_run_out_of_memory = false;

@@ -1,17 +1,17 @@
 """Memory of a process whose all-gathers mark their buffers with Tensor.record_stream, step by step.
 
-    torchrun --nproc-per-node 1 tools/record_check/record_stream.py --out OUT --name mlp --rows 8192
-    torchrun --nproc-per-node 1 tools/record_check/record_stream.py --out OUT --name mlp --rows 8192 --record
-    torchrun --nproc-per-node 1 tools/record_check/record_stream.py --out OUT --name mlp --rows 8192 --record --stash
+    torchrun --nproc-per-node 2 tools/record_check/record_stream.py --out OUT --name mlp --rows 8192
+    torchrun --nproc-per-node 2 tools/record_check/record_stream.py --out OUT --name mlp --rows 8192 --record
+    torchrun --nproc-per-node 2 tools/record_check/record_stream.py --out OUT --name mlp --rows 8192 --record --stash
 
 Rank 0 writes OUT/NAME.json: of each of --steps (80) steps reserved_bytes when its last call was issued, step_ms (CUDA
 events behind each step's last kernel), host_ms (what the host took to issue it) and num_alloc_retries; the host waits
 for the GPU behind the first step alone. --record writes a recording, OUT/NAME.rec, instead; --stash leaves the
 all-gathers to FSDP2, which keeps references until its event (PyTorch 2.8 and later). The collective is one of its own
 stream, as c10d's were before PyTorch 2.8: set_custom_all_gather. --memory-limit: GiB,
-torch.cuda.set_per_process_memory_fraction. The program is an MLP of --layers (4) blocks of two --dim (8192) x --dim
-matrices and --rows rows, or with --seq a Llama of --layers blocks whose width is --dim and --rows samples. bfloat16
-with float32 reductions, torch.optim.Adam. PyTorch 2.11."""
+torch.cuda.set_per_process_memory_fraction. One rank gathers nothing, so two and more are needed. The program is an MLP
+of --layers (4) blocks of two --dim (8192) x --dim matrices and --rows rows, or with --seq a Llama of --layers blocks
+whose width is --dim and --rows samples. bfloat16 with float32 reductions, torch.optim.Adam. PyTorch 2.11."""
 
 import argparse
 import json

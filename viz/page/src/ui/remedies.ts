@@ -48,7 +48,7 @@ export function remedyList(remedies: Json[], before: Json | undefined): HTMLElem
     const code = typeof remedy.pytorch === 'string' ? remedy.pytorch : '';
     list.append(el('div', { className: 'remedy' },
       el('b', {}, text(remedy.setting)),
-      remedy.may_run_out_of_memory === true ? el('span', { className: 'not-valid', title: 'with a host of another speed, or later, it may run out of memory' }, 'may not fit') : undefined,
+      remedy.may_run_out_of_memory === true ? el('span', { className: 'not-valid', title: 'with a host of another speed it may run out of memory' }, 'may not fit') : undefined,
       remedy.valid === false ? el('span', { className: 'not-valid', title: reasons.join('\n') }, 'not valid') : undefined,
       numbers(remedy, before),
       text(remedy.reason) ? el('p', { className: 'faint' }, text(remedy.reason)) : undefined,
